@@ -1,0 +1,43 @@
+/*
+ * Where a backend puts what the program prints, in the order read. Called from the thread that runs
+ * the job only. Appending never blocks: a sink with no room takes fewer bytes than offered (or
+ * none), the backend keeps the rest and stops reading from the program until the job's ctl reports
+ * AL_CTL_ROOM.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum al_channel {
+    AL_STDOUT,
+    AL_STDERR,
+};
+
+struct al_sink;
+
+struct al_sink_ops {
+    /* Never NULL. Copies up to n bytes; returns how many were taken. A sink whose reader is gone
+     * for good takes everything and drops it. */
+    size_t (*append)(struct al_sink *sink, enum al_channel channel, const uint8_t *data, size_t n);
+    /* May be NULL. The program (or its compile step) has started. Called at most once, before any
+     * append. */
+    void (*started)(struct al_sink *sink);
+};
+
+struct al_sink {
+    const struct al_sink_ops *ops;
+};
+
+static inline size_t al_sink_append(struct al_sink *sink, enum al_channel channel,
+                                    const uint8_t *data, size_t n)
+{
+    return sink->ops->append(sink, channel, data, n);
+}
+
+static inline void al_sink_started(struct al_sink *sink)
+{
+    if (sink->ops->started) {
+        sink->ops->started(sink);
+    }
+}

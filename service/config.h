@@ -1,0 +1,59 @@
+/*
+ * airlockd's configuration: defaults, then the INI file, then the command line. Filled by main
+ * before any thread starts and never changed afterwards. The launcher reads its own sections
+ * ([cells], [local], [runtime NAME]) of the same file itself; here they are passed over. An unknown
+ * section or key, or a value out of its range, is an error that names file, line, key and the
+ * allowed range.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backends/api/job_spec.h"
+#include "backends/base/err.h"
+
+#define AL_LISTEN_MAX        8
+#define AL_CONFIG_STRING_MAX 256
+
+/* Bounds of a request; api.md's numbers are the defaults. */
+struct al_request_limits {
+    size_t code_bytes;
+    size_t files_bytes; /* contents, in all */
+    size_t files;
+    size_t stdin_bytes;
+    size_t inputs_bytes;
+    size_t metadata_bytes; /* names and values in all */
+    size_t env_bytes;
+    size_t args;
+    size_t args_bytes;
+    struct al_quotas defaults; /* of a Run; Stream's output_bytes default is 0 (no limit) */
+    struct al_quotas maxima;
+    int64_t deadline_margin_ms; /* the wall limit is the call's deadline less this; 250 */
+};
+
+struct al_config {
+    char listen[AL_LISTEN_MAX]
+               [AL_CONFIG_STRING_MAX]; /* gRPC addresses: "127.0.0.1:50051", "unix:/path" */
+    size_t n_listen;
+    char data_dir[AL_CONFIG_STRING_MAX]; /* /var/lib/airlock */
+    char user[AL_CONFIG_STRING_MAX];     /* whom to become when started as root; "nobody" */
+    char launcher[AL_CONFIG_STRING_MAX]; /* path; "" = look beside the binary and in the build */
+    char default_backend[AL_CONFIG_STRING_MAX]; /* "native" */
+    uint32_t run_slots;                         /* Runs at once; 0 = 4 a core */
+    uint32_t stream_slots;                      /* Streams at once; 1000 */
+    uint32_t queue_max;                         /* jobs waiting for a slot, all tenants; 1024 */
+    uint32_t queue_tenant_max;                  /* of one tenant; 256 */
+    uint64_t ring_bytes;                        /* a Stream's ring; 1 MiB */
+    uint64_t output_memory_mb;                  /* the rings of all jobs together; 1024 */
+    uint32_t job_history;                       /* ended jobs kept for GetJob; 1000 */
+    int64_t drain_ms;                           /* how long SIGTERM waits for jobs; 30 s */
+    struct al_request_limits limits;
+};
+
+void al_config_defaults(struct al_config *config);
+
+/* Reads the file on top of what is there. 0 or AL_ERR_INVALID_ARGUMENT with "FILE:LINE: [section]
+ * key: ...". */
+int al_config_read(struct al_config *config, const char *path, struct al_err *err);

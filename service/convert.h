@@ -1,0 +1,48 @@
+/*
+ * From the wire's messages to a job spec: everything a request says is checked here, and nowhere
+ * later, and every default is filled in. Pure: no I/O, no clock. Errors are AL_ERR_INVALID_ARGUMENT
+ * (or NOT_FOUND for an unknown backend, FAILED_PRECONDITION for what the backend lacks,
+ * PERMISSION_DENIED never here) and name the field, what is wrong with its value and the allowed
+ * range. Texts are valid UTF-8 whatever came in.
+ */
+#pragma once
+
+#include "backends/api/backend.h"
+#include "proto/airlock/v1/execution.pb-c.h"
+#include "proto/wire/arena.h"
+#include "service/config.h"
+
+enum al_cache_mode {
+    AL_CACHE_USE,
+    AL_CACHE_OFF,
+    AL_CACHE_REFRESH,
+};
+
+/* A validated request: where it runs and what. Allocated in the arena, as is all that it points to
+ * (parts of the message are borrowed: it lives in the same arena). */
+struct al_request {
+    struct al_backend *backend;
+    struct al_job_spec spec; /* job_id is left empty: the job fills it in */
+    enum al_cache_mode cache_mode;
+    int64_t cache_max_age_ms;               /* 0: no limit */
+    const Airlock__V1__RunRequest *message; /* for metadata and the like */
+};
+
+struct al_convert_env {
+    const struct al_registry *registry;
+    const struct al_request_limits *limits;
+    const char *tenant_metadata; /* value of the call's airlock-tenant metadata, or NULL */
+    bool stream;   /* Stream: no output limit by default, AL_CAP_STREAM and STDIN needed */
+    bool terminal; /* AL_CAP_PTY needed */
+};
+
+int al_convert_run(const struct al_convert_env *env, const Airlock__V1__RunRequest *message,
+                   struct al_arena *arena, struct al_request **ret, struct al_err *err);
+
+/* The caller's tenant: metadata, else the request's tenant_id, else "_default"; checked for form,
+ * and for agreement where both are given. Borrowed from its source. */
+int al_convert_tenant(const char *metadata, const char *tenant_id, const char **ret,
+                      struct al_err *err);
+
+/* 16 lower-case hex digits, or INVALID_ARGUMENT naming `field`. */
+int al_convert_job_id(const char *field, const char *job_id, struct al_err *err);
