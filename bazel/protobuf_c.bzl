@@ -36,7 +36,14 @@ _protobuf_c_generate = rule(
     output_to_genfiles = False,
 )
 
-def protobuf_c_library(name, srcs, imports = [], import_roots = [], deps = [], visibility = None):
+def protobuf_c_library(
+        name,
+        srcs,
+        imports = [],
+        import_roots = [],
+        deps = [],
+        testonly = False,
+        visibility = None):
     """A cc_library made from .proto files.
 
     The package's folder is the import root: a.proto in it imports b/c.proto as "b/c.proto", and
@@ -48,6 +55,7 @@ def protobuf_c_library(name, srcs, imports = [], import_roots = [], deps = [], v
       imports: .proto files of other packages that the sources import
       import_roots: folders from the execution root in which the imports are found
       deps: the protobuf_c_library targets of the imports
+      testonly: as everywhere
       visibility: as everywhere
     """
     bases = [src[:-len(".proto")] for src in srcs]
@@ -59,6 +67,7 @@ def protobuf_c_library(name, srcs, imports = [], import_roots = [], deps = [], v
         imports = imports,
         import_roots = import_roots,
         outs = sources + headers,
+        testonly = testonly,
         visibility = ["//visibility:private"],
     )
     native.cc_library(
@@ -68,6 +77,7 @@ def protobuf_c_library(name, srcs, imports = [], import_roots = [], deps = [], v
         copts = AL_GENERATED_COPTS,
         includes = ["."],
         linkstatic = True,
+        testonly = testonly,
         visibility = visibility,
         deps = deps + ["@system//:protobuf_c"],
     )
