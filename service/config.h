@@ -27,7 +27,7 @@ struct al_request_limits {
     size_t metadata_bytes; /* names and values in all */
     size_t env_bytes;
     size_t args;
-    size_t args_bytes;
+    size_t args_bytes;         /* in all, a terminator each included; 256 KiB */
     struct al_quotas defaults; /* of a Run; Stream's output_bytes default is 0 (no limit) */
     struct al_quotas maxima;
     int64_t deadline_margin_ms; /* the wall limit is the call's deadline less this; 250 */
@@ -54,6 +54,11 @@ struct al_config {
 
 void al_config_defaults(struct al_config *config);
 
-/* Reads the file on top of what is there. 0 or AL_ERR_INVALID_ARGUMENT with "FILE:LINE: [section]
- * key: ...". */
+/* Adds one address to listen on. One from the command line replaces those of the file: set n_listen
+ * to 0 first. INVALID_ARGUMENT when it is neither HOST:PORT nor unix:PATH, or one too many. */
+int al_config_add_listen(struct al_config *config, const char *address, struct al_err *err);
+
+/* Reads the file on top of what is there; its `listen` keys replace all addresses. 0 or
+ * AL_ERR_INVALID_ARGUMENT with "FILE:LINE: [section] key: ...", after which the configuration is
+ * half filled. Not thread-safe. */
 int al_config_read(struct al_config *config, const char *path, struct al_err *err);
