@@ -18,10 +18,9 @@
 #include <string.h>
 
 #define ALIGNMENT         alignof(max_align_t)
-#define FIRST_CHUNK_BYTES ((size_t)4000) /* with the arena itself and malloc's own, below a page \
-                                          */
-#define MAX_CHUNK_BYTES ((size_t)256 * 1024)
-#define OWN_CHUNK_SHARE 8
+#define FIRST_CHUNK_BYTES ((size_t)4000) /* the whole arena stays within a page */
+#define MAX_CHUNK_BYTES   ((size_t)256 * 1024)
+#define OWN_CHUNK_SHARE   8
 
 struct chunk {
     struct chunk *next;
