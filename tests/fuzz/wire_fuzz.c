@@ -46,7 +46,9 @@ static void require_value(ProtobufCType type, const void *value, size_t depth)
 {
     if (type == PROTOBUF_C_TYPE_STRING) {
         const char *string = *(char *const *)value;
-        require(string != NULL);
+        if (!string) {
+            abort();
+        }
         size_t len = strlen(string);
         require(al_utf8_valid_prefix((const uint8_t *)string, len) == len);
     } else if (type == PROTOBUF_C_TYPE_BYTES) {
