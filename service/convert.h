@@ -12,10 +12,10 @@
 #include "proto/wire/arena.h"
 #include "service/config.h"
 
-enum al_cache_mode {
-    AL_CACHE_USE,
-    AL_CACHE_OFF,
-    AL_CACHE_REFRESH,
+enum al_cache_mode { /* values as in the proto */
+                     AL_CACHE_USE,
+                     AL_CACHE_OFF,
+                     AL_CACHE_REFRESH,
 };
 
 /* A validated request: where it runs and what. Allocated in the arena, as is all that it points to
@@ -24,18 +24,22 @@ struct al_request {
     struct al_backend *backend;
     struct al_job_spec spec; /* job_id is left empty: the job fills it in */
     enum al_cache_mode cache_mode;
-    int64_t cache_max_age_ms;               /* 0: no limit */
-    const Airlock__V1__RunRequest *message; /* for metadata and the like */
+    int64_t cache_max_age_ms;      /* 0: no limit */
+    const struct al_env *metadata; /* sorted by name, each name once */
+    size_t n_metadata;
+    const Airlock__V1__RunRequest *message; /* for what has no field here, as gate_mode */
 };
 
 struct al_convert_env {
     const struct al_registry *registry;
     const struct al_request_limits *limits;
-    const char *tenant_metadata; /* value of the call's airlock-tenant metadata, or NULL */
+    const char *tenant_metadata; /* value of the call's airlock-tenant metadata; NULL or "": none */
     bool stream;   /* Stream: no output limit by default, AL_CAP_STREAM and STDIN needed */
     bool terminal; /* AL_CAP_PTY needed */
 };
 
+/* All or nothing; `ret` is untouched on failure. The limits are those of a configuration that was
+ * read: no default is above its maximum. INVALID_ARGUMENT too when the arena has no room left. */
 int al_convert_run(const struct al_convert_env *env, const Airlock__V1__RunRequest *message,
                    struct al_arena *arena, struct al_request **ret, struct al_err *err);
 

@@ -18,10 +18,10 @@ static size_t measure_sequence(const uint8_t *data, size_t len)
     return 0;
 }
 
-static bool is_plain(const uint8_t *p, size_t len)
+static bool is_plain(const uint8_t *p, size_t len, const char *mark)
 {
     if (len == 1) {
-        return *p >= 0x20 && *p != 0x7f && *p != '"' && *p != '\\';
+        return *p >= 0x20 && *p != 0x7f && *p != *mark && *p != '\\';
     }
     bool c1_control = len == 2 && p[0] == 0xc2 && p[1] < 0xa0;
     return len > 1 && !c1_control;
@@ -31,19 +31,19 @@ static struct al_quoted quote(const uint8_t *data, size_t len, const char *mark)
 {
     struct al_quoted q;
     size_t used = 0;
-    char *end = stpcpy(q.text, mark);
+    char *end = mempcpy(q.text, mark, strlen(mark));
     while (len > 0) {
         size_t n = measure_sequence(data, len);
         char escaped[sizeof "\\xNN"];
         const void *piece = data;
         size_t piece_len = n;
-        if (!is_plain(data, n)) {
+        if (!is_plain(data, n, mark)) {
             n = 1;
             piece_len = (size_t)snprintf(escaped, sizeof escaped, "\\x%02x", *data);
             piece = escaped;
         }
         if (used + piece_len > AL_QUOTE_BODY_MAX) {
-            end = stpcpy(end, "...");
+            end = mempcpy(end, "...", 3);
             break;
         }
         end = mempcpy(end, piece, piece_len);
@@ -51,7 +51,7 @@ static struct al_quoted quote(const uint8_t *data, size_t len, const char *mark)
         data += n;
         len -= n;
     }
-    stpcpy(end, mark);
+    memcpy(end, mark, strlen(mark) + 1);
     return q;
 }
 

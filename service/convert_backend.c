@@ -1,0 +1,157 @@
+#include "service/convert_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "service/quote.h"
+
+#define LANGUAGE_MAX 64
+#define NAMES_MAX    240 /* bytes of a list within an error */
+
+/* A list of names for an error: "a, b, ..." */
+struct names {
+    char text[NAMES_MAX + sizeof ", ..."];
+    size_t len;
+    bool cut;
+};
+
+static void add_name(struct names *names, const char *name, const char *version)
+{
+    char piece[NAMES_MAX];
+    int n = snprintf(piece, sizeof piece, "%s%s%s%s", names->len > 0 ? ", " : "", name,
+                     version[0] != '\0' ? "@" : "", version);
+    if (names->cut) {
+        return;
+    }
+    if (names->len + (size_t)n > NAMES_MAX) {
+        n = snprintf(piece, sizeof piece, "%s...", names->len > 0 ? ", " : "");
+        names->cut = true;
+    }
+    memcpy(names->text + names->len, piece, (size_t)n + 1);
+    names->len += (size_t)n;
+}
+
+static bool is_language(const char *language)
+{
+    size_t len = strspn(language, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                  "0123456789._+-@");
+    const char *at = strchrnul(language, '@');
+    bool whole_version = *at == '\0' || (at[1] != '\0' && !strchr(at + 1, '@'));
+    return language[len] == '\0' && len <= LANGUAGE_MAX && at > language && whole_version;
+}
+
+static int find_backend(struct convert *c, struct al_backend **ret)
+{
+    const struct al_registry *registry = c->env->registry;
+    struct al_backend *backend = al_registry_find(registry, c->message->backend);
+    if (!backend) {
+        struct names names = {0};
+        for (size_t i = 0; i < registry->n; i++) {
+            add_name(&names, registry->backends[i]->name, "");
+        }
+        return al_err_set(c->err, AL_ERR_NOT_FOUND, "backend: there is no %s (there are: %s)",
+                          al_quote(c->message->backend).text,
+                          registry->n > 0 ? names.text : "none");
+    }
+    if (!backend->available) {
+        return al_err_set(c->err, AL_ERR_FAILED_PRECONDITION, "backend: %s is not available: %s",
+                          backend->name, backend->unavailable_reason);
+    }
+    *ret = backend;
+    return 0;
+}
+
+static int find_language(struct convert *c, const struct al_backend *backend, const char *wanted)
+{
+    const struct al_language *language = al_backend_find_language(backend, wanted);
+    if (!language) {
+        struct names names = {0};
+        for (size_t i = 0; i < backend->n_languages; i++) {
+            add_name(&names, backend->languages[i].name, backend->languages[i].version);
+        }
+        return al_err_set(c->err, AL_ERR_FAILED_PRECONDITION,
+                          "language: backend %s has no %s (it has: %s)", backend->name,
+                          al_quote(wanted).text, backend->n_languages > 0 ? names.text : "none");
+    }
+    c->request->spec.language = language;
+    return 0;
+}
+
+/* The field that asks for the capability `1u << index`. */
+static const char *field_of(unsigned index)
+{
+    switch (1u << index) {
+    case AL_CAP_STREAM:
+        return "start";
+    case AL_CAP_STDIN:
+        return "stdin";
+    case AL_CAP_PTY:
+        return "terminal";
+    case AL_CAP_INPUTS:
+        return "inputs_json";
+    case AL_CAP_EGRESS_ALLOWLIST:
+    case AL_CAP_EGRESS_UNRESTRICTED:
+        return "egress.policy";
+    default:
+        return al_capability_name(index); /* the others are called after their field */
+    }
+}
+
+static int check_capabilities(const struct convert *c, const struct al_backend *backend)
+{
+    uint32_t needs = al_job_spec_needs(&c->request->spec) |
+                     (c->env->stream ? AL_CAP_STREAM | AL_CAP_STDIN : 0u) |
+                     (c->env->terminal ? (uint32_t)AL_CAP_PTY : 0u);
+    uint32_t lacks = needs & ~backend->capabilities;
+    if (lacks == 0) {
+        return 0;
+    }
+    unsigned first = (unsigned)__builtin_ctz(lacks);
+    return al_err_set(c->err, AL_ERR_FAILED_PRECONDITION, "%s: backend %s lacks the capability %s",
+                      field_of(first), backend->name, al_capability_name(first));
+}
+
+/* Whether one of two relative paths is the other, or a folder above it. */
+static bool paths_meet(const char *a, const char *b)
+{
+    size_t n = strlen(a);
+    size_t m = strlen(b);
+    size_t shorter = n < m ? n : m;
+    return strncmp(a, b, shorter) == 0 && (n == m || (n > m ? a : b)[shorter] == '/');
+}
+
+static int keep_code_apart(const struct convert *c)
+{
+    const struct al_job_spec *spec = &c->request->spec;
+    const char *const ours[] = {spec->language->code_file, spec->language->output_file};
+    static const char *const what[] = {"code", "compiled code"};
+    for (size_t i = 0; i < spec->n_files; i++) {
+        for (size_t k = 0; k < 2; k++) {
+            if (ours[k] && paths_meet(spec->files[i].path, ours[k])) {
+                return al_err_set(c->err, AL_ERR_INVALID_ARGUMENT,
+                                  "files[%zu].path: the %s is put at %s; choose another path", i,
+                                  what[k], ours[k]);
+            }
+        }
+    }
+    return 0;
+}
+
+int convert_backend(struct convert *c)
+{
+    const char *wanted = c->message->language[0] != '\0' ? c->message->language : "python";
+    struct al_backend *backend = NULL;
+    if (!is_language(wanted)) {
+        return al_err_set(c->err, AL_ERR_INVALID_ARGUMENT,
+                          "language: %s is not a language (NAME or NAME@VERSION, of "
+                          "A-Za-z0-9._+-, at most %d bytes)",
+                          al_quote(wanted).text, LANGUAGE_MAX);
+    }
+    int r = find_backend(c, &backend);
+    if (r < 0) {
+        return r;
+    }
+    c->request->backend = backend;
+    return find_language(c, backend, wanted) ?: keep_code_apart(c)
+                                             ?: check_capabilities(c, backend);
+}
