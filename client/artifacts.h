@@ -1,0 +1,19 @@
+/*
+ * Writes the artifacts of a result below a folder. Their paths come from a program that nobody
+ * trusts: each is resolved beneath the folder, no symbolic link is followed at any place below it,
+ * and what is already there is replaced only if it is a regular file.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "backends/base/err.h"
+#include "proto/airlock/v1/execution.pb-c.h"
+
+/* Opens the folder, which is made if it is missing (its parent is not); the path itself is the
+ * user's and may lead through links. The fd or -errno. */
+int al_artifacts_open_folder(const char *path, struct al_err *err);
+
+/* Writes one artifact with its permission bits, less the umask; folders on its way are made. The
+ * error names the path. A file appears whole or not at all. */
+int al_artifacts_write(int folder, const Airlock__V1__Artifact *artifact, struct al_err *err);

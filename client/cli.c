@@ -1,0 +1,81 @@
+#include "client/cli.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/artifacts.h"
+#include "client/exit_code.h"
+#include "client/output.h"
+#include "client/summary.h"
+
+bool al_cli_connect(struct al_cli *cli, const struct al_options *options)
+{
+    struct al_client_options where = {.address = options->server, .tenant = options->tenant};
+    *cli = (struct al_cli){.options = options, .call.deadline_ms = options->timeout_ms};
+    cli->interrupt = al_interrupt_create();
+    cli->client = cli->interrupt ? al_client_create(&where) : NULL;
+    if (!cli->client || al_interrupt_start(cli->interrupt, cli->client) < 0) {
+        al_output_error("out of memory, threads or file descriptors");
+        al_cli_disconnect(cli);
+        return false;
+    }
+    return true;
+}
+
+void al_cli_disconnect(struct al_cli *cli)
+{
+    al_interrupt_destroy(cli->interrupt);
+    al_client_destroy(cli->client);
+}
+
+int al_cli_call_failed(const struct al_cli *cli, const struct al_call_status *status)
+{
+    int signo = al_interrupt_signal(cli->interrupt);
+    if (signo != 0) {
+        return AL_EXIT_SIGNAL + signo;
+    }
+    al_output_call_error(cli->options->server, status);
+    return al_exit_code_of_status(status->code);
+}
+
+int al_cli_output_done(int rc)
+{
+    if (rc == 0) {
+        return 0;
+    }
+    if (rc == -EPIPE) {
+        return AL_EXIT_BROKEN_PIPE;
+    }
+    al_output_error("standard output: %s", strerror(-rc));
+    return AL_EXIT_AIRLOCK;
+}
+
+static bool write_artifacts(int folder, const Airlock__V1__ExecutionResult *result)
+{
+    bool all = true;
+    for (size_t i = 0; i < result->n_artifacts; i++) {
+        const Airlock__V1__Artifact *artifact = result->artifacts[i];
+        struct al_err err = {0};
+        if (al_artifacts_write(folder, artifact, &err) < 0) {
+            al_output_error("artifact %s", err.text);
+            all = false;
+        } else if (artifact->truncated) {
+            al_output_error("artifact %s: cut after %zu bytes", artifact->path,
+                            artifact->content.len);
+        }
+    }
+    return all;
+}
+
+int al_cli_finish_run(const struct al_options *options, int folder,
+                      const Airlock__V1__ExecutionResult *result, int printed)
+{
+    bool written = folder < 0 || write_artifacts(folder, result);
+    if (printed != 0) {
+        return printed;
+    }
+    al_summary_print(result, options->run.stats || isatty(STDERR_FILENO));
+    int code = al_exit_code_of_result(result);
+    return code == 0 && !written ? AL_EXIT_AIRLOCK : code;
+}

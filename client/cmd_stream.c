@@ -1,0 +1,193 @@
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "backends/base/cleanup.h"
+#include "client/artifacts.h"
+#include "client/cli.h"
+#include "client/exit_code.h"
+#include "client/output.h"
+#include "client/request.h"
+
+#define INPUT_BYTES  ((size_t)32 << 10)
+#define END_GRACE_MS 2000 /* for the end of the call after the result */
+
+/* A thread that forwards standard input until its end, the call's or `stop`. */
+struct input {
+    struct al_stream *stream;
+    int stop;
+    pthread_t thread;
+    bool started;
+};
+
+static void *forward_input(void *arg)
+{
+    struct input *input = arg;
+    uint8_t bytes[INPUT_BYTES];
+    for (;;) {
+        struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                               {.fd = input->stop, .events = POLLIN}};
+        if (TEMP_FAILURE_RETRY(poll(fds, 2, -1)) < 0 || fds[1].revents) {
+            return NULL;
+        }
+        ssize_t got = TEMP_FAILURE_RETRY(read(STDIN_FILENO, bytes, sizeof bytes));
+        if (got < 0 && errno == EAGAIN) {
+            continue;
+        }
+        if (got <= 0) {
+            (void)al_stream_half_close(input->stream, -1);
+            return NULL;
+        }
+        if (al_stream_send_stdin(input->stream, bytes, (size_t)got, -1) < 0) {
+            return NULL;
+        }
+    }
+}
+
+static int start_input(struct input *input, struct al_stream *stream)
+{
+    input->stream = stream;
+    input->stop = eventfd(0, EFD_CLOEXEC);
+    if (input->stop < 0) {
+        return -errno;
+    }
+    int rc = -pthread_create(&input->thread, NULL, forward_input, input);
+    input->started = rc == 0;
+    return rc;
+}
+
+/* The call has ended, so that no send is waiting. */
+static void stop_input(struct input *input)
+{
+    if (input->started) {
+        eventfd_write(input->stop, 1);
+        pthread_join(input->thread, NULL);
+    }
+    al_close_fd(&input->stop);
+}
+
+static int print_message(const struct al_options *options,
+                         const Airlock__V1__StreamResponse *message)
+{
+    if (options->json) {
+        return al_output_json(&message->base, false);
+    }
+    switch (message->event_case) {
+    case AIRLOCK__V1__STREAM_RESPONSE__EVENT_STDOUT:
+        return al_output_write(STDOUT_FILENO, message->stdout.data, message->stdout.len);
+    case AIRLOCK__V1__STREAM_RESPONSE__EVENT_STDERR:
+        (void)al_output_write(STDERR_FILENO, message->stderr.data, message->stderr.len);
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+/* What is left of a stream: the arena that holds its last message, if that was the result. */
+struct outcome {
+    struct al_arena *arena;
+    const Airlock__V1__ExecutionResult *result;
+    int printed; /* 0 or the exit code of failed output */
+};
+
+static void follow(const struct al_options *options, struct al_stream *stream,
+                   struct outcome *outcome)
+{
+    for (;;) {
+        al_auto_arena struct al_arena *arena = NULL;
+        Airlock__V1__StreamResponse *message;
+        int64_t timeout_ms = outcome->result ? END_GRACE_MS : -1;
+        if (al_stream_next(stream, timeout_ms, &arena, &message) != AL_STREAM_MESSAGE) {
+            return;
+        }
+        outcome->printed = al_cli_output_done(print_message(options, message));
+        if (outcome->printed != 0) {
+            return;
+        }
+        if (message->event_case == AIRLOCK__V1__STREAM_RESPONSE__EVENT_RESULT && !outcome->result) {
+            outcome->result = message->result;
+            outcome->arena = al_steal(arena);
+        }
+    }
+}
+
+/* Cancels what is left of the call, so that the input's thread finds its end. */
+static void drain(struct al_stream *stream)
+{
+    struct al_arena *arena = NULL;
+    Airlock__V1__StreamResponse *message;
+    al_stream_cancel(stream);
+    while (al_stream_next(stream, -1, &arena, &message) == AL_STREAM_MESSAGE) {
+        al_arena_destroy(arena);
+    }
+}
+
+static int conclude(const struct al_cli *cli, const struct al_stream *stream,
+                    const struct outcome *outcome, int folder)
+{
+    if (outcome->printed != 0) {
+        return outcome->printed;
+    }
+    if (outcome->result) {
+        return al_cli_finish_run(cli->options, folder, outcome->result, 0);
+    }
+    const struct al_call_status *status = al_stream_status(stream);
+    if (status->code == GRPC_STATUS_OK) {
+        al_output_error("the stream ended without a result");
+        return AL_EXIT_AIRLOCK;
+    }
+    return al_cli_call_failed(cli, status);
+}
+
+static int stream(struct al_cli *cli, Airlock__V1__RunRequest *request, int folder)
+{
+    struct input input = {.stop = -1};
+    struct outcome outcome = {0};
+    Airlock__V1__StreamStart start = AIRLOCK__V1__STREAM_START__INIT;
+    struct al_stream *s = al_stream_create(cli->client, &cli->call);
+    const char *file = cli->options->run.file;
+    bool code_from_stdin = file && strcmp(file, "-") == 0;
+    start.request = request;
+    int rc = s ? al_stream_send_start(s, &start, -1) : -ENOMEM;
+    if (rc == 0) {
+        rc = code_from_stdin ? al_stream_half_close(s, -1) : start_input(&input, s);
+    }
+    if (rc == 0 || rc == -EPIPE) {
+        follow(cli->options, s, &outcome);
+        drain(s);
+    } else {
+        al_output_error("stream: %s", strerror(-rc));
+        outcome.printed = AL_EXIT_AIRLOCK;
+    }
+    stop_input(&input);
+    int code = conclude(cli, s, &outcome, folder);
+    al_stream_destroy(s);
+    al_arena_destroy(outcome.arena);
+    return code;
+}
+
+int al_cmd_stream(const struct al_options *options)
+{
+    al_auto_arena struct al_arena *arena = NULL;
+    al_auto_close int folder = -1;
+    Airlock__V1__RunRequest *request;
+    struct al_err err = {0};
+    struct al_cli cli;
+    int rc = al_request_create(options, false, &arena, &request, &err);
+    if (rc == 0 && options->run.out) {
+        rc = folder = al_artifacts_open_folder(options->run.out, &err);
+    }
+    if (rc < 0) {
+        al_output_error("%s", err.text);
+        return AL_EXIT_AIRLOCK;
+    }
+    if (!al_cli_connect(&cli, options)) {
+        return AL_EXIT_AIRLOCK;
+    }
+    int code = stream(&cli, request, folder);
+    al_cli_disconnect(&cli);
+    return code;
+}
