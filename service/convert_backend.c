@@ -148,7 +148,7 @@ int convert_backend(struct convert *c)
                           al_quote(wanted).text, LANGUAGE_MAX);
     }
     int r = find_backend(c, &backend);
-    if (r < 0) {
+    if (!backend) {
         return r;
     }
     c->request->backend = backend;

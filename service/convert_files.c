@@ -95,43 +95,47 @@ static int rank(char byte)
     return byte == '\0' ? 0 : byte == '/' ? 1 : (unsigned char)byte + 1;
 }
 
+struct file_ref {
+    const struct al_file *file;
+};
+
 static int compare_paths(const void *a, const void *b)
 {
-    const struct al_file *const *x = a;
-    const struct al_file *const *y = b;
-    const char *p = (*x)->path;
-    const char *q = (*y)->path;
+    const struct al_file *x = ((const struct file_ref *)a)->file;
+    const struct al_file *y = ((const struct file_ref *)b)->file;
+    const char *p = x->path;
+    const char *q = y->path;
     while (*p == *q && *p != '\0') {
         p++;
         q++;
     }
     int difference = rank(*p) - rank(*q);
-    return difference != 0 ? difference : (*x > *y) - (*x < *y);
+    return difference != 0 ? difference : (x > y) - (x < y);
 }
 
 /* Two files of one path, or one that would have to be the folder of another. */
 static int refuse_conflicts(struct convert *c)
 {
     const struct al_job_spec *spec = &c->request->spec;
-    const struct al_file **sorted = al_arena_alloc_array(c->arena, spec->n_files, sizeof *sorted);
+    struct file_ref *sorted = al_arena_alloc_array(c->arena, spec->n_files, sizeof *sorted);
     if (!sorted) {
         return convert_exhausted(c->err);
     }
     for (size_t i = 0; i < spec->n_files; i++) {
-        sorted[i] = &spec->files[i];
+        sorted[i].file = &spec->files[i];
     }
     qsort(sorted, spec->n_files, sizeof *sorted, compare_paths);
     for (size_t i = 1; i < spec->n_files; i++) {
-        const char *before = sorted[i - 1]->path;
-        const char *path = sorted[i]->path;
+        const char *before = sorted[i - 1].file->path;
+        const char *path = sorted[i].file->path;
         size_t n = strlen(before);
         if (strncmp(before, path, n) == 0 && (path[n] == '\0' || path[n] == '/')) {
             return al_err_set(c->err, AL_ERR_INVALID_ARGUMENT,
                               "files[%td].path: %s %s files[%td].path (each path once, and no file "
                               "that is another's folder)",
-                              sorted[i] - spec->files, al_quote(path).text,
+                              sorted[i].file - spec->files, al_quote(path).text,
                               path[n] == '\0' ? "is also" : "is below",
-                              sorted[i - 1] - spec->files);
+                              sorted[i - 1].file - spec->files);
         }
     }
     return 0;

@@ -55,9 +55,9 @@ int al_convert_job_id(const char *field, const char *job_id, struct al_err *err)
 int convert_ids(struct convert *c)
 {
     struct al_job_spec *spec = &c->request->spec;
-    const char *tenant;
+    const char *tenant = NULL;
     int r = al_convert_tenant(c->env->tenant_metadata, c->message->tenant_id, &tenant, c->err);
-    if (r < 0) {
+    if (!tenant) {
         return r;
     }
     /* The metadata belongs to the call, which may end before the job does. */

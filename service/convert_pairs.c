@@ -5,32 +5,36 @@
 
 #include "service/quote.h"
 
+struct pair_ref {
+    const struct al_env *pair;
+};
+
 /* Equal names stand in the order of the message. */
 static int compare_pairs(const void *a, const void *b)
 {
-    const struct al_env *const *x = a;
-    const struct al_env *const *y = b;
-    int order = strcmp((*x)->name, (*y)->name);
-    return order != 0 ? order : (*x > *y) - (*x < *y);
+    const struct al_env *x = ((const struct pair_ref *)a)->pair;
+    const struct al_env *y = ((const struct pair_ref *)b)->pair;
+    int order = strcmp(x->name, y->name);
+    return order != 0 ? order : (x > y) - (x < y);
 }
 
 /* Sorts by name; of equal names the last one wins, as in every protobuf map. */
 static int settle_pairs(struct convert *c, const struct al_env *pairs, size_t n,
                         const struct al_env **ret, size_t *ret_n)
 {
-    const struct al_env **sorted = al_arena_alloc_array(c->arena, n, sizeof *sorted);
+    struct pair_ref *sorted = al_arena_alloc_array(c->arena, n, sizeof *sorted);
     struct al_env *settled = al_arena_alloc_array(c->arena, n, sizeof *settled);
     if (!sorted || !settled) {
         return convert_exhausted(c->err);
     }
     for (size_t i = 0; i < n; i++) {
-        sorted[i] = &pairs[i];
+        sorted[i].pair = &pairs[i];
     }
     qsort(sorted, n, sizeof *sorted, compare_pairs);
     size_t n_settled = 0;
     for (size_t i = 0; i < n; i++) {
-        if (i + 1 == n || strcmp(sorted[i]->name, sorted[i + 1]->name) != 0) {
-            settled[n_settled++] = *sorted[i];
+        if (i + 1 == n || strcmp(sorted[i].pair->name, sorted[i + 1].pair->name) != 0) {
+            settled[n_settled++] = *sorted[i].pair;
         }
     }
     *ret = settled;

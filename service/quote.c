@@ -21,7 +21,7 @@ static size_t measure_sequence(const uint8_t *data, size_t len)
 static bool is_plain(const uint8_t *p, size_t len, const char *mark)
 {
     if (len == 1) {
-        return *p >= 0x20 && *p != 0x7f && *p != *mark && *p != '\\';
+        return *p >= 0x20 && *p != 0x7f && *p != (uint8_t)*mark && *p != '\\';
     }
     bool c1_control = len == 2 && p[0] == 0xc2 && p[1] < 0xa0;
     return len > 1 && !c1_control;
