@@ -1,0 +1,155 @@
+#include "backends/launcher/cell.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "backends/api/backend.h"
+#include "backends/base/cleanup.h"
+#include "backends/base/io.h"
+#include "backends/launcher/rootfs.h"
+
+#define NATIVE_FLAGS \
+    (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
+#define LOCAL_FLAGS (CLONE_NEWPID | CLONE_NEWNS)
+
+uint32_t al_cell_layers(enum al_cell_kind kind, const struct al_cgroups *cgroups)
+{
+    uint32_t layers = AL_LAYER_PIDNS | AL_LAYER_MOUNTNS | AL_LAYER_OWN_UID |
+                      AL_LAYER_NO_CAPABILITIES | AL_LAYER_NO_NEW_PRIVS | AL_LAYER_RLIMITS |
+                      cgroups->ops->layers;
+    if (kind == AL_CELL_NATIVE) {
+        layers |= AL_LAYER_USERNS | AL_LAYER_NETNS | AL_LAYER_IPCNS | AL_LAYER_UTSNS |
+                  AL_LAYER_CGROUPNS | AL_LAYER_PIVOT_ROOT | AL_LAYER_SECCOMP;
+    }
+    return layers;
+}
+
+/* fork with namespaces and a pidfd: 0 in the child. */
+static pid_t clone_process(uint64_t flags, int *ret_pidfd)
+{
+    struct clone_args args = {.flags = flags | CLONE_PIDFD,
+                              .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
+                              .exit_signal = SIGCHLD};
+    return (pid_t)syscall(SYS_clone3, &args, sizeof args);
+}
+
+static int clone_error(struct al_err *err)
+{
+    return al_err_errno(err, errno, "cannot clone a cell%s",
+                        errno == EPERM ? " (in a chroot, or user namespaces are off?)" : "");
+}
+
+int al_cell_probe(enum al_cell_kind kind, struct al_err *err)
+{
+    int pidfd = -1;
+    pid_t pid = clone_process(kind == AL_CELL_NATIVE ? NATIVE_FLAGS : LOCAL_FLAGS, &pidfd);
+    if (pid == 0) {
+        _exit(0);
+    }
+    if (pid < 0) {
+        return clone_error(err);
+    }
+    waitpid(pid, NULL, 0);
+    close(pidfd);
+    return 0;
+}
+
+static void kill_and_reap(pid_t pid, int pidfd)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    close(pidfd);
+}
+
+/* Two ids only: init's as root, the program's. Nothing else of the host has a name in there. */
+static int write_maps(const struct al_cell_plan *plan, pid_t pid, struct al_err *err)
+{
+    static const char *const files[] = {"uid_map", "gid_map"};
+    char path[64], map[96];
+    snprintf(map, sizeof map, "0 %u 1\n%u %u 1\n", plan->init_uid, AL_CELL_UID, plan->program_uid);
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "/proc/%d/%s", pid, files[i]);
+        int rc = al_io_write_file(AT_FDCWD, path, map);
+        if (rc < 0) {
+            return al_err_errno(err, -rc, "cannot write the cell's %s", files[i]);
+        }
+    }
+    return 0;
+}
+
+int al_cell_create(const struct al_cell_plan *plan, int status_fd, struct al_cell *ret,
+                   struct al_err *err)
+{
+    int alive[2] = {-1, -1}, ready[2] = {-1, -1};
+    int pidfd = -1, rc = 0;
+    bool native = plan->spawn->kind == AL_CELL_NATIVE;
+    if (pipe2(alive, O_CLOEXEC) < 0 || pipe2(ready, O_CLOEXEC) < 0) {
+        rc = al_err_errno(err, errno, "pipe");
+        goto out;
+    }
+    pid_t pid = clone_process(native ? NATIVE_FLAGS : LOCAL_FLAGS, &pidfd);
+    if (pid == 0) {
+        al_init_main(plan, alive[0], ready[1], status_fd);
+    }
+    if (pid < 0) {
+        rc = clone_error(err);
+        goto out;
+    }
+    rc = native ? write_maps(plan, pid, err) : 0;
+    if (rc == 0 && write(alive[1], "", 1) != 1) {
+        rc = al_err_errno(err, errno, "cannot start init");
+    }
+    if (rc < 0) {
+        kill_and_reap(pid, pidfd);
+        goto out;
+    }
+    *ret = (struct al_cell){.init_pid = pid,
+                            .init_pidfd = pidfd,
+                            .alive_fd = al_steal_fd(&alive[1]),
+                            .ready_fd = al_steal_fd(&ready[0])};
+out:
+    for (size_t i = 0; i < 2; i++) {
+        al_close_fd(&alive[i]);
+        al_close_fd(&ready[i]);
+    }
+    return rc;
+}
+
+int al_cell_start(const struct al_cell_plan *plan, const struct al_cell *cell, enum al_stage stage,
+                  bool first, const struct al_stage_fds *fds, struct al_process *ret,
+                  struct al_err *err)
+{
+    /* Children of the launcher are born into the cell's pid namespace until it comes back to its
+     * own. */
+    al_auto_close int own = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+    if (own < 0 || setns(cell->init_pidfd, CLONE_NEWPID) < 0) {
+        return al_err_errno(err, errno, "cannot enter the cell's pid namespace");
+    }
+    int pidfd = -1;
+    pid_t pid = clone_process(0, &pidfd);
+    int clone_errno = errno;
+    if (pid == 0) {
+        al_program_main(plan, cell, stage, first, fds);
+    }
+    if (setns(own, CLONE_NEWPID) < 0) {
+        abort(); /* every later job would be born into this cell: better no launcher at all */
+    }
+    if (pid < 0) {
+        return al_err_errno(err, clone_errno, "cannot clone the program's process");
+    }
+    *ret = (struct al_process){.pid = pid, .pidfd = pidfd};
+    return 0;
+}
+
+void al_cell_kill(const struct al_cell *cell)
+{
+    syscall(SYS_pidfd_send_signal, cell->init_pidfd, SIGKILL, NULL, 0);
+}

@@ -1,0 +1,75 @@
+/*
+ * A cell and the processes in it. al_cell_create and al_cell_start run in the launcher and only
+ * clone and pass fds; all set-up happens in the children, which report over the status pipe: a line
+ * of text when something failed, and the end of the pipe, without text, once the program has been
+ * exec'd.
+ */
+#pragma once
+
+#include <linux/filter.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "backends/base/err.h"
+#include "backends/launcher/cgroup.h"
+#include "backends/launcher/config.h"
+#include "backends/launcher/message.h"
+
+/* What the children of one job need to know. Borrowed, and only read. */
+struct al_cell_plan {
+    const struct al_cgroups *cgroups;
+    const struct sock_fprog *filter;
+    const struct al_runtime *runtime;
+    const struct al_msg_spawn *spawn;
+    uid_t init_uid; /* host ids; in a native cell they appear as 0 and AL_CELL_UID */
+    uid_t program_uid;
+};
+
+struct al_cell {
+    pid_t init_pid;
+    int init_pidfd;
+    int alive_fd; /* init ends when this end is closed */
+    int ready_fd; /* a byte comes when init has built the cell */
+};
+
+enum al_stage {
+    AL_STAGE_COMPILE,
+    AL_STAGE_RUN,
+};
+
+struct al_stage_fds {
+    int stdin_fd, stdout_fd, stderr_fd; /* the program's ends */
+    int bundle_fd;
+    int status_fd; /* where failures are reported; closed by exec */
+};
+
+struct al_process {
+    pid_t pid;
+    int pidfd;
+};
+
+/* The layers that a cell of the kind enforces, the cgroups' included. */
+uint32_t al_cell_layers(enum al_cell_kind kind, const struct al_cgroups *cgroups);
+
+/* Whether a cell of the kind can be cloned here at all. */
+int al_cell_probe(enum al_cell_kind kind, struct al_err *err);
+
+/* Clones init. On failure nothing is left. */
+int al_cell_create(const struct al_cell_plan *plan, int status_fd, struct al_cell *ret,
+                   struct al_err *err);
+
+/* Clones the stage's process into the cell, as the launcher's own child. `first`: it makes the
+ * job's cgroups, waits for init and unpacks the bundle. */
+int al_cell_start(const struct al_cell_plan *plan, const struct al_cell *cell, enum al_stage stage,
+                  bool first, const struct al_stage_fds *fds, struct al_process *ret,
+                  struct al_err *err);
+
+/* Kills everything in the cell; init and the program are still to be waited for. */
+void al_cell_kill(const struct al_cell *cell);
+
+/* --- the children's sides; they do not return --- */
+
+_Noreturn void al_init_main(const struct al_cell_plan *plan, int alive_fd, int ready_fd,
+                            int status_fd);
+_Noreturn void al_program_main(const struct al_cell_plan *plan, const struct al_cell *cell,
+                               enum al_stage stage, bool first, const struct al_stage_fds *fds);

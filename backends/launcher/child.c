@@ -1,0 +1,73 @@
+#include "backends/launcher/child.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <linux/close_range.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int compare_ints(const void *a, const void *b)
+{
+    int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
+}
+
+void al_child_keep_fds(int *fds, size_t n)
+{
+    qsort(fds, n, sizeof *fds, compare_ints);
+    unsigned next = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (fds[i] < 0) {
+            continue;
+        }
+        if ((unsigned)fds[i] > next) {
+            close_range(next, (unsigned)fds[i] - 1, 0);
+        }
+        next = (unsigned)fds[i] + 1;
+    }
+    close_range(next, UINT_MAX, 0);
+}
+
+void al_child_fail(int status_fd, const struct al_err *err)
+{
+    size_t n = strlen(err->text);
+    ssize_t put = write(status_fd, err->text, n < PIPE_BUF ? n : PIPE_BUF);
+    (void)put; /* the launcher also sees that the program never started */
+    _exit(1);
+}
+
+int al_child_drop_bounding_set(struct al_err *err)
+{
+    for (int cap = 0; prctl(PR_CAPBSET_READ, cap) >= 0; cap++) {
+        if (prctl(PR_CAPBSET_DROP, cap) < 0) {
+            return al_err_errno(err, errno, "cannot drop capability %d from the bounding set", cap);
+        }
+    }
+    return 0;
+}
+
+int al_child_drop_capabilities(struct al_err *err)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2] = {0};
+    if (syscall(SYS_capset, &header, none) < 0) {
+        return al_err_errno(err, errno, "capset");
+    }
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) {
+        return al_err_errno(err, errno, "PR_SET_NO_NEW_PRIVS");
+    }
+    return 0;
+}
+
+int al_child_become(unsigned uid, struct al_err *err)
+{
+    if (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0) {
+        return al_err_errno(err, errno, "cannot become uid %u", uid);
+    }
+    return 0;
+}

@@ -1,0 +1,23 @@
+/* What init and the program's process share between clone and exec. One thread, no return to the
+ * launcher. */
+#pragma once
+
+#include <stddef.h>
+
+#include "backends/base/err.h"
+
+/* Closes every fd that is not listed (-1 entries are ignored; the list is sorted in place). */
+void al_child_keep_fds(int *fds, size_t n);
+
+/* Reports and exits. */
+_Noreturn void al_child_fail(int status_fd, const struct al_err *err);
+
+/* Empties the bounding set; needs CAP_SETPCAP, so it comes before a change of id that takes it
+ * away. */
+int al_child_drop_bounding_set(struct al_err *err);
+
+/* Empties every capability set and sets no_new_privs. */
+int al_child_drop_capabilities(struct al_err *err);
+
+/* All three ids of both kinds, no supplementary groups. */
+int al_child_become(unsigned uid, struct al_err *err);

@@ -1,0 +1,48 @@
+/*
+ * The launcher's own reading of the configuration: [cells], [local], [maxima] and the [runtime
+ * NAME] sections. airlockd's sections are passed over. Built-in runtimes come first; a section of
+ * the same name replaces one.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "backends/api/job_spec.h"
+#include "backends/base/err.h"
+#include "backends/launcher/message.h"
+
+#define AL_ARGV_MAX         24
+#define AL_SYSTEM_PATHS_MAX 32
+
+struct al_words {
+    char *word[AL_ARGV_MAX + 1]; /* NULL-terminated; owned by the configuration, never freed */
+    size_t n;
+};
+
+struct al_runtime {
+    struct al_msg_runtime info;
+    struct al_words argv;    /* "{code}" and "{output}" stand for the paths of those files */
+    struct al_words compile; /* n == 0: no compile step */
+    bool version_given;
+};
+
+struct al_cells_config {
+    struct al_runtime runtimes[AL_RUNTIMES_MAX];
+    size_t n_runtimes;
+    struct al_words system_paths; /* what of the host a native cell sees, read-only */
+    struct al_quotas maxima;
+    uid_t uid_base;          /* first of the host uids that cells use */
+    uint32_t jobs_max;       /* cells at once */
+    bool allow_unsafe;       /* the local backend may run */
+    char cgroup_parent[256]; /* below each hierarchy's mount; "" = the launcher's own cgroup */
+};
+
+/* Fills in defaults and reads `path` (NULL: none) on top. */
+int al_cells_config_read(struct al_cells_config *config, const char *path, struct al_err *err);
+
+/* The runtime "name@version", exactly. NULL: none. */
+const struct al_runtime *al_cells_config_runtime(const struct al_cells_config *config,
+                                                 const char *name_at_version);

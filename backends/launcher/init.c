@@ -1,0 +1,91 @@
+/*
+ * Theory of operation. Init is pid 1 of its cell. It is cloned with all of the cell's namespaces,
+ * waits until the launcher has written its id maps, builds the mount tree, gives every privilege
+ * away and says that it is ready. From then on it holds the namespaces open and reaps orphans
+ * (SIGCHLD is ignored, so the kernel does it). It ends when the launcher's end of the pipe closes,
+ * or when the launcher kills it; the kernel then kills all that is in the cell. It has another uid
+ * than the program and is not dumpable, so that the program can neither trace nor signal it.
+ */
+#include <errno.h>
+#include <net/if.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "backends/base/cleanup.h"
+#include "backends/launcher/cell.h"
+#include "backends/launcher/child.h"
+#include "backends/launcher/rootfs.h"
+
+static int bring_loopback_up(struct al_err *err)
+{
+    al_auto_close int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct ifreq ifr = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &ifr) < 0) {
+        return al_err_errno(err, errno, "cannot bring the loopback interface up");
+    }
+    return 0;
+}
+
+static int build_native(const struct al_cell_plan *plan, struct al_err *err)
+{
+    int rc = al_child_become(0, err);
+    rc = rc < 0 ? rc : al_rootfs_enter(&plan->spawn->quotas, err);
+    rc = rc < 0 ? rc : bring_loopback_up(err);
+    if (rc == 0 && sethostname("sandbox", strlen("sandbox")) < 0) {
+        rc = al_err_errno(err, errno, "sethostname");
+    }
+    return rc;
+}
+
+static int build_local(const struct al_cell_plan *plan, struct al_err *err)
+{
+    return al_rootfs_enter_local(&plan->spawn->quotas, plan->program_uid, err);
+}
+
+/* In a native cell init is root of its own user namespace already; in a local one it is still the
+ * host's. */
+static int give_privileges_away(const struct al_cell_plan *plan, struct al_err *err)
+{
+    int rc = al_child_drop_bounding_set(err);
+    if (rc == 0 && plan->spawn->kind == AL_CELL_LOCAL) {
+        rc = al_child_become(plan->init_uid, err);
+    }
+    return rc < 0 ? rc : al_child_drop_capabilities(err);
+}
+
+static void wait_for_byte(int fd)
+{
+    char byte;
+    if (TEMP_FAILURE_RETRY(read(fd, &byte, 1)) != 1) {
+        _exit(1); /* the launcher is gone */
+    }
+}
+
+void al_init_main(const struct al_cell_plan *plan, int alive_fd, int ready_fd, int status_fd)
+{
+    struct al_err err = {0};
+    int keep[] = {alive_fd, ready_fd, status_fd};
+    al_child_keep_fds(keep, 3);
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigaction(SIGCHLD, &ignore, NULL); /* the kernel reaps orphans */
+    wait_for_byte(alive_fd);
+    bool native = plan->spawn->kind == AL_CELL_NATIVE;
+    int rc = native ? build_native(plan, &err) : build_local(plan, &err);
+    rc = rc < 0 ? rc : give_privileges_away(plan, &err);
+    if (rc < 0) {
+        al_child_fail(status_fd, &err);
+    }
+    prctl(PR_SET_DUMPABLE, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the last change of id, which clears it */
+    close(status_fd);
+    if (write(ready_fd, "", 1) != 1) {
+        _exit(1);
+    }
+    close(ready_fd);
+    wait_for_byte(alive_fd);
+    _exit(0);
+}

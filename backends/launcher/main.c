@@ -1,0 +1,228 @@
+/*
+ * airlock-launcher: the privileged process. airlockd starts it with one end of a socket; it says
+ * HELLO with what works on this machine, and starts jobs until that socket closes. See
+ * service/ARCHITECTURE.md.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends/base/cleanup.h"
+#include "backends/base/io.h"
+#include "backends/base/log.h"
+#include "backends/launcher/instance.h"
+#include "backends/launcher/job.h"
+#include "backends/launcher/reaper.h"
+#include "backends/launcher/rootfs.h"
+#include "backends/launcher/runtime.h"
+#include "backends/launcher/seccomp.h"
+
+struct launcher {
+    struct al_source socket; /* first: on_socket casts back */
+    struct al_loop loop;
+    struct al_cells_config config;
+    struct al_cgroups cgroups;
+    struct al_jobs jobs;
+    bool failed;
+};
+
+struct options {
+    const char *config;
+    const char *data_dir;
+    int socket;
+    bool check_config;
+};
+
+static int parse_options(int argc, char **argv, struct options *o)
+{
+    static const struct option longs[] = {{"config", required_argument, NULL, 'c'},
+                                          {"data-dir", required_argument, NULL, 'd'},
+                                          {"socket", required_argument, NULL, 's'},
+                                          {"check-config", no_argument, NULL, 'k'},
+                                          {0}};
+    *o = (struct options){.socket = -1};
+    for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
+        switch (c) {
+        case 'c':
+            o->config = optarg;
+            break;
+        case 'd':
+            o->data_dir = optarg;
+            break;
+        case 's':
+            o->socket = (int)strtol(optarg, NULL, 10);
+            break;
+        case 'k':
+            o->check_config = true;
+            break;
+        default:
+            return -EINVAL;
+        }
+    }
+    return o->check_config || (o->socket > 2 && o->data_dir) ? 0 : -EINVAL;
+}
+
+/* Nothing of whoever started us reaches a job: fds, environment, folder, session, mask. */
+static int clean_process(int socket)
+{
+    struct stat st;
+    while (fstat(STDERR_FILENO, &st) < 0)
+    { /* 0, 1 and 2 are always open, so that no job's fd is one of them */
+        if (open("/dev/null", O_RDWR) < 0) {
+            return -errno;
+        }
+    }
+    if (fcntl(socket, F_SETFD, FD_CLOEXEC) < 0 || clearenv() != 0 || chdir("/") < 0) {
+        return -errno;
+    }
+    close_range(3, (unsigned)socket - 1, 0);
+    close_range((unsigned)socket + 1, ~0U, 0);
+    setsid(); /* a Ctrl-C for airlockd drains it; it must not kill the jobs under it */
+    umask(022);
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigaction(SIGPIPE, &ignore, NULL);
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    prctl(PR_SET_DUMPABLE, 0);
+    return 0;
+}
+
+static int prepare_common(struct launcher *l, const char *data_dir, struct al_err *err)
+{
+    char instance[AL_INSTANCE_NAME_MAX];
+    if (geteuid() != 0) {
+        return al_err_set(err, AL_ERR_FAILED_PRECONDITION, "airlockd was not started as root");
+    }
+    int rc = al_instance_name(data_dir, instance, err);
+    rc = rc < 0 ? rc : al_instance_lock_uids(&l->config, err);
+    rc = rc < 0 ? rc : al_cgroups_init(&l->cgroups, l->config.cgroup_parent, instance, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (!l->cgroups.ops->sweep(&l->cgroups, false)) {
+        al_log_warn("cgroups of an earlier run of this instance are still busy");
+    }
+    rc = al_reaper_start(&l->cgroups, &l->jobs.reaper_fd, err);
+    return rc < 0 ? rc : al_rootfs_prepare(&l->config, err);
+}
+
+static int prepare_kind(struct launcher *l, enum al_cell_kind kind, struct al_err *err)
+{
+    if (kind == AL_CELL_LOCAL && !l->config.allow_unsafe) {
+        return al_err_set(
+            err, AL_ERR_FAILED_PRECONDITION,
+            "it isolates neither files nor network; [local] allow_unsafe = yes turns it on");
+    }
+    int rc = al_cell_probe(kind, err);
+    if (rc == 0 && kind == AL_CELL_NATIVE) {
+        rc = al_seccomp_build(&l->jobs.filter, err);
+    }
+    return rc;
+}
+
+static void prepare(struct launcher *l, const char *data_dir, struct al_msg_hello *hello)
+{
+    struct al_err common = {0};
+    prepare_common(l, data_dir, &common);
+    for (int kind = 0; kind < AL_CELL_KINDS; kind++) {
+        struct al_err err = common;
+        struct al_msg_hello_cell *cell = &hello->cells[kind];
+        if (!al_err_is_set(&err) && prepare_kind(l, (enum al_cell_kind)kind, &err) == 0) {
+            cell->available = true;
+            cell->layers = al_cell_layers((enum al_cell_kind)kind, &l->cgroups);
+            l->jobs.available[kind] = 1;
+        } else {
+            memcpy(cell->reason, err.text, strnlen(err.text, sizeof cell->reason - 1));
+        }
+    }
+}
+
+static int say_hello(const struct launcher *l, struct al_msg_hello *hello)
+{
+    static uint8_t data[AL_MSG_BYTES_MAX];
+    hello->n_runtimes = (uint32_t)l->config.n_runtimes;
+    for (size_t i = 0; i < l->config.n_runtimes; i++) {
+        hello->runtimes[i] = l->config.runtimes[i].info;
+    }
+    struct iovec iov = {.iov_base = data, .iov_len = al_msg_encode_hello(hello, data)};
+    return al_io_send_fds(l->socket.fd, &iov, 1, NULL, 0);
+}
+
+/* Default deny: the one message there is, with exactly its two fds; anything else ends the
+ * launcher. */
+static void on_socket(struct al_source *source)
+{
+    struct launcher *l = (struct launcher *)source;
+    uint8_t data[AL_MSG_BYTES_MAX];
+    int fds[AL_IO_FDS_MAX];
+    size_t n_fds = 0;
+    struct al_msg_spawn spawn;
+    ssize_t got = al_io_recv_fds(source->fd, data, sizeof data, fds, &n_fds);
+    if (got > 0 && n_fds == 2 && al_msg_decode_spawn(data, (size_t)got, &spawn) == 0) {
+        al_jobs_spawn(&l->jobs, &spawn, fds[0], fds[1]);
+        return;
+    }
+    if (got != 0) {
+        al_log_error("a malformed message from airlockd: the launcher ends");
+        l->failed = true;
+    }
+    l->loop.stop = true;
+}
+
+static int run(struct launcher *l, const struct options *o)
+{
+    static struct al_msg_hello hello;
+    al_runtimes_probe(&l->config);
+    prepare(l, o->data_dir, &hello);
+    l->jobs.loop = &l->loop;
+    l->jobs.config = &l->config;
+    l->jobs.cgroups = &l->cgroups;
+    l->socket = (struct al_source){.fd = o->socket, .fn = on_socket};
+    int rc = al_jobs_init(&l->jobs);
+    rc = rc < 0 ? rc : al_loop_init(&l->loop);
+    rc = rc < 0 ? rc : al_loop_add(&l->loop, &l->socket);
+    rc = rc < 0 ? rc : say_hello(l, &hello);
+    rc = rc < 0 ? rc : al_loop_run(&l->loop);
+    al_jobs_kill_all(&l->jobs);
+    if (rc < 0) {
+        al_log_error("the launcher ends: %s", strerror(-rc));
+    }
+    return rc < 0 || l->failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+    static struct launcher launcher = {.jobs.reaper_fd = -1};
+    struct options options;
+    struct al_err err = {0};
+    al_log_init("launcher", AL_LOG_INFO);
+    if (parse_options(argc, argv, &options) < 0) {
+        fprintf(stderr, "airlock-launcher is started by airlockd, which gives it --socket and "
+                        "--data-dir; see airlockd --help\n");
+        return 2;
+    }
+    if (al_cells_config_read(&launcher.config, options.config, &err) < 0) {
+        fprintf(stderr, "airlock-launcher: %s\n", err.text);
+        return 2;
+    }
+    if (options.check_config) {
+        return 0;
+    }
+    if (clean_process(options.socket) < 0) {
+        al_log_error("cannot set up: %s", strerror(errno));
+        return EXIT_FAILURE;
+    }
+    return run(&launcher, &options);
+}

@@ -1,0 +1,16 @@
+/*
+ * A second privileged process that removes what ended jobs leave (their cgroups), so that waiting
+ * for the kernel never stalls the next SPAWN. When the launcher is gone, however it went, the
+ * reaper kills what is left of the instance, removes its folders, and ends.
+ */
+#pragma once
+
+#include "backends/base/err.h"
+#include "backends/launcher/cgroup.h"
+
+/* Forks the reaper; *ret_fd is the launcher's end of its socket. */
+int al_reaper_start(const struct al_cgroups *groups, int *ret_fd, struct al_err *err);
+
+/* Hands over an ended job. Never blocks: when the reaper is far behind the group is left for the
+ * sweep. */
+void al_reaper_remove(int fd, const char *job_id);

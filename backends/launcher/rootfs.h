@@ -1,0 +1,30 @@
+/*
+ * What a native cell sees as its file system. The launcher builds a template once, in a mount
+ * namespace of its own: an empty read-only tmpfs with the configured system paths bound read-only,
+ * a minimal /dev and /etc. Every cell's init gets a private copy of that namespace for nothing,
+ * puts its own tmpfs and /proc on it and pivots into it. Nothing is ever mounted where the host
+ * could see it.
+ */
+#pragma once
+
+#include "backends/api/job_spec.h"
+#include "backends/base/err.h"
+#include "backends/launcher/config.h"
+
+/* Where the template is mounted in the launcher's namespace, and local cells' temporary folder. */
+#define AL_RUN_DIR   "/run/airlock"
+#define AL_ROOT_DIR  AL_RUN_DIR "/root"
+#define AL_LOCAL_DIR AL_RUN_DIR "/local"
+
+/* Ids inside of a native cell. */
+#define AL_CELL_UID 1000
+
+/* In the launcher, once: a private mount namespace and the template. */
+int al_rootfs_prepare(const struct al_cells_config *config, struct al_err *err);
+
+/* In a native cell's init, with all capabilities in its namespaces: mounts and pivot. */
+int al_rootfs_enter(const struct al_quotas *quotas, struct al_err *err);
+
+/* In a local cell's init, still with the host's ids: /proc, and the temporary folder as a tmpfs for
+ * `uid`. */
+int al_rootfs_enter_local(const struct al_quotas *quotas, uid_t uid, struct al_err *err);

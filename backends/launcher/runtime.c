@@ -1,0 +1,137 @@
+#include "backends/launcher/runtime.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "backends/base/cleanup.h"
+#include "backends/base/clock.h"
+#include "backends/base/err.h"
+#include "backends/base/log.h"
+#include "backends/launcher/child.h"
+
+#define NOBODY   65534
+#define PROBE_MS 5000
+
+static _Noreturn void exec_version(const char *program, int out)
+{
+    struct al_err err = {0};
+    int keep[] = {out};
+    al_child_keep_fds(keep, 1);
+    int null = open("/dev/null", O_RDWR); /* becomes fd 0 */
+    if (null != 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0 ||
+        (geteuid() == 0 && al_child_become(NOBODY, &err) < 0))
+    {
+        _exit(126);
+    }
+    char *const argv[] = {(char *)program, (char *)"--version", NULL};
+    char *const env[] = {(char *)"PATH=/usr/bin:/bin", (char *)"LANG=C.UTF-8", NULL};
+    execve(program, argv, env);
+    _exit(127);
+}
+
+/* What `program --version` prints, at most size-1 bytes of it; false when it cannot be run. */
+static bool read_version(const char *program, char *ret, size_t size)
+{
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) < 0) {
+        return false;
+    }
+    pid_t pid = fork();
+    if (pid == 0) {
+        exec_version(program, fds[1]);
+    }
+    close(fds[1]);
+    al_auto_close int in = fds[0];
+    size_t len = 0;
+    int64_t deadline_ms = al_now_ms() + PROBE_MS;
+    struct pollfd pfd = {.fd = in, .events = POLLIN};
+    for (int64_t left; pid > 0 && (left = deadline_ms - al_now_ms()) > 0;) {
+        ssize_t got = poll(&pfd, 1, (int)left) > 0 ? read(in, ret + len, size - 1 - len) : -1;
+        if (got <= 0) {
+            break;
+        }
+        len += (size_t)got;
+    }
+    ret[len] = '\0';
+    if (pid < 0) {
+        return false;
+    }
+    kill(pid, SIGKILL); /* it has closed its output, or had its time */
+    waitpid(pid, NULL, 0);
+    return len > 0;
+}
+
+/* The first "digits.digits…" of the text. */
+static bool pick_version(const char *text, char *ret, size_t size)
+{
+    for (const char *at = text + strcspn(text, "0123456789"); *at; at += strcspn(at, "0123456789"))
+    {
+        size_t n = strspn(at, "0123456789.");
+        if (memchr(at, '.', n) && n < size) {
+            while (at[n - 1] == '.') {
+                n--;
+            }
+            memcpy(ret, at, n);
+            ret[n] = '\0';
+            return true;
+        }
+        at += n;
+    }
+    return false;
+}
+
+static bool version_of(const char *program, char *ret, size_t size)
+{
+    char text[512];
+    if (access(program, X_OK) < 0) {
+        return false;
+    }
+    if (!read_version(program, text, sizeof text) || !pick_version(text, ret, size)) {
+        snprintf(ret, size, "unknown");
+    }
+    return true;
+}
+
+/* A compiled language has two versions that matter: "COMPILER+INTERPRETER.VERSION". */
+static const char *probe(struct al_runtime *rt)
+{
+    char run[AL_RUNTIME_NAME_MAX], compile[AL_RUNTIME_NAME_MAX];
+    if (!version_of(rt->argv.word[0], run, sizeof run)) {
+        return rt->argv.word[0];
+    }
+    if (rt->compile.n > 0 && !version_of(rt->compile.word[0], compile, sizeof compile)) {
+        return rt->compile.word[0];
+    }
+    if (rt->version_given) {
+        return NULL;
+    }
+    if (rt->compile.n == 0) {
+        memcpy(rt->info.version, run, sizeof run);
+    } else {
+        const char *slash = strrchr(rt->argv.word[0], '/');
+        snprintf(rt->info.version, sizeof rt->info.version, "%.20s+%.16s.%.20s", compile,
+                 slash ? slash + 1 : rt->argv.word[0], run);
+    }
+    return NULL;
+}
+
+void al_runtimes_probe(struct al_cells_config *config)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < config->n_runtimes; i++) {
+        const char *missing = probe(&config->runtimes[i]);
+        if (missing) {
+            al_log_warn("runtime %s is left out: %s cannot be executed",
+                        config->runtimes[i].info.name, missing);
+        } else {
+            memmove(&config->runtimes[kept++], &config->runtimes[i], sizeof config->runtimes[i]);
+        }
+    }
+    config->n_runtimes = kept;
+}
