@@ -1,0 +1,314 @@
+/*
+ * Theory of operation. One poll loop a job. Output is read only while there is room: what the sink
+ * did not take stays in the channel's buffer and its pipe is not polled until ctl wakes the loop,
+ * so that a slow reader stops the program and nothing grows. Once the job is to die (cancel, output
+ * limit) the launcher is told and the rest of the output is kept as far as it fits and otherwise
+ * dropped, so that nothing waits for a reader. The loop ends when EXIT has come and every pipe has
+ * ended; by then the launcher has reaped everything.
+ */
+#include "backends/process/process.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "backends/base/cleanup.h"
+#include "backends/base/io.h"
+#include "backends/process/outcome.h"
+
+#define CHUNK_BYTES (128u << 10)
+
+enum {
+    POLL_CONTROL,
+    POLL_CTL,
+    POLL_STDOUT,
+    POLL_STDERR,
+    POLL_COMPILE,
+    POLL_STDIN,
+    POLL_COUNT,
+};
+
+struct channel {
+    int *fd;
+    enum al_channel id;
+    uint8_t *data;     /* CHUNK_BYTES, made at the first byte */
+    size_t start, end; /* what the sink has not taken */
+    uint64_t total;    /* taken or dropped by the limit */
+    bool truncated;
+};
+
+struct pump {
+    struct al_launched job;
+    const struct al_job_spec *spec;
+    struct al_ctl *ctl;
+    struct al_sink *sink;
+    struct al_result *result;
+    struct channel out[2];
+    size_t stdin_sent; /* of spec->stdin_bytes */
+    bool dying;        /* KILL was sent: no waiting for readers any more */
+    bool cancelled;
+    bool over_output;
+    bool exited;
+    struct al_msg_exit exit;
+};
+
+static bool has_pending(const struct channel *c)
+{
+    return c->end > c->start;
+}
+
+static void kill_job(struct pump *p)
+{
+    if (!p->dying && !p->exited) {
+        uint8_t data[8];
+        size_t n = al_msg_encode_empty(AL_MSG_KILL, data);
+        send(p->job.control, data, n,
+             MSG_NOSIGNAL); /* a dead launcher shows as the end of control */
+    }
+    p->dying = true;
+}
+
+/* --- output --- */
+
+/* Cuts what goes beyond output_bytes; from then on the job is dying and the rest is dropped. */
+static size_t within_limit(struct pump *p, struct channel *c, size_t n)
+{
+    uint64_t max = p->spec->quotas.output_bytes;
+    if (max == 0 || n <= max - c->total) {
+        c->total += n;
+        return n;
+    }
+    size_t keep = (size_t)(max - c->total);
+    c->total = max;
+    c->truncated = true;
+    p->over_output = true;
+    kill_job(p);
+    return keep;
+}
+
+static void offer(struct pump *p, struct channel *c)
+{
+    if (has_pending(c)) {
+        c->start += al_sink_append(p->sink, c->id, c->data + c->start, c->end - c->start);
+    }
+    if (p->dying && has_pending(c)) {
+        c->truncated = true;
+        c->start = c->end;
+    }
+}
+
+static int read_output(struct pump *p, struct channel *c)
+{
+    if (!c->data && !(c->data = malloc(CHUNK_BYTES))) {
+        return -ENOMEM;
+    }
+    ssize_t got = TEMP_FAILURE_RETRY(read(*c->fd, c->data, CHUNK_BYTES));
+    if (got < 0 && errno == EAGAIN) {
+        return 0;
+    }
+    if (got <= 0) {
+        al_close_fd(c->fd);
+        return 0;
+    }
+    c->start = 0;
+    c->end = within_limit(p, c, (size_t)got);
+    offer(p, c);
+    return 0;
+}
+
+static void read_compile_output(struct pump *p)
+{
+    uint8_t data[4096];
+    ssize_t got = TEMP_FAILURE_RETRY(read(p->job.compile_fd, data, sizeof data));
+    if (got > 0) {
+        al_buf_append_some(&p->result->compile.output, data, (size_t)got);
+    } else if (got == 0 || errno != EAGAIN) {
+        al_close_fd(&p->job.compile_fd);
+    }
+}
+
+/* --- stdin --- */
+
+static void close_stdin(struct pump *p)
+{
+    al_close_fd(&p->job.stdin_fd);
+    al_ctl_stdin_closed(p->ctl);
+}
+
+/* What of the request's stdin, then of the ctl's, is to be written next; *ret_eof: nothing will
+ * follow it. */
+static size_t next_stdin(struct pump *p, uint8_t *buf, size_t size, const uint8_t **ret,
+                         bool *ret_eof)
+{
+    const struct al_bytes *fixed = &p->spec->stdin_bytes;
+    if (p->stdin_sent < fixed->len) {
+        *ret = fixed->data + p->stdin_sent;
+        *ret_eof = false;
+        return fixed->len - p->stdin_sent;
+    }
+    *ret = buf;
+    *ret_eof = true;
+    return p->spec->stdin_open ? al_ctl_stdin_peek(p->ctl, buf, size, ret_eof) : 0;
+}
+
+/* True when the pipe is full and has to be polled. SIGPIPE is blocked or ignored in airlockd. */
+static bool write_stdin(struct pump *p)
+{
+    uint8_t buf[16 << 10];
+    while (p->job.stdin_fd >= 0) {
+        const uint8_t *data;
+        bool eof;
+        size_t n = next_stdin(p, buf, sizeof buf, &data, &eof);
+        if (n == 0) {
+            if (eof) {
+                close_stdin(p);
+            }
+            return false;
+        }
+        ssize_t put = TEMP_FAILURE_RETRY(write(p->job.stdin_fd, data, n));
+        if (put < 0 && errno == EAGAIN) {
+            return true;
+        }
+        if (put < 0) {
+            close_stdin(p); /* the program does not listen: harmless */
+        } else if (data == buf) {
+            al_ctl_stdin_drop(p->ctl, (size_t)put);
+        } else {
+            p->stdin_sent += (size_t)put;
+        }
+    }
+    return false;
+}
+
+/* --- control --- */
+
+static void take_control(struct pump *p, const uint8_t *data, size_t len)
+{
+    struct al_msg_compiled compiled;
+    if (al_msg_decode_empty(AL_MSG_STARTED, data, len) == 0) {
+        al_sink_started(p->sink);
+    } else if (al_msg_decode_compiled(data, len, &compiled) == 0) {
+        al_outcome_compiled(&compiled, p->result);
+    } else if (al_msg_decode_exit(data, len, &p->exit) == 0) {
+        p->exited = true;
+    }
+}
+
+static int read_control(struct pump *p, struct al_err *err)
+{
+    uint8_t data[2048];
+    ssize_t got = TEMP_FAILURE_RETRY(recv(p->job.control, data, sizeof data, 0));
+    if (got < 0 && errno == EAGAIN) {
+        return 0;
+    }
+    if (got <= 0) {
+        return al_err_set(err, AL_ERR_INTERNAL, "the launcher is gone");
+    }
+    take_control(p, data, (size_t)got);
+    return 0;
+}
+
+static void take_ctl(struct pump *p)
+{
+    al_ctl_clear(p->ctl);
+    if (!p->cancelled && al_ctl_cancelled(p->ctl)) {
+        p->cancelled = true;
+        kill_job(p);
+    }
+    for (int signo; (signo = al_ctl_take_signal(p->ctl)) != 0;) {
+        uint8_t data[16];
+        struct al_msg_signal m = {.signo = signo};
+        send(p->job.control, data, al_msg_encode_signal(&m, data), MSG_NOSIGNAL);
+    }
+}
+
+/* --- the loop --- */
+
+static bool is_done(const struct pump *p)
+{
+    return p->exited && p->job.stdout_fd < 0 && p->job.stderr_fd < 0 && p->job.compile_fd < 0 &&
+           !has_pending(&p->out[0]) && !has_pending(&p->out[1]);
+}
+
+static void fill_poll(struct pump *p, bool stdin_full, struct pollfd *fds)
+{
+    const int wanted[POLL_COUNT] = {
+        [POLL_CONTROL] = p->exited ? -1 : p->job.control,
+        [POLL_CTL] = al_ctl_fd(p->ctl),
+        [POLL_STDOUT] = has_pending(&p->out[0]) ? -1 : p->job.stdout_fd,
+        [POLL_STDERR] = has_pending(&p->out[1]) ? -1 : p->job.stderr_fd,
+        [POLL_COMPILE] = p->job.compile_fd,
+        [POLL_STDIN] = stdin_full ? p->job.stdin_fd : -1,
+    };
+    for (int i = 0; i < POLL_COUNT; i++) {
+        fds[i] = (struct pollfd){.fd = wanted[i], .events = i == POLL_STDIN ? POLLOUT : POLLIN};
+    }
+}
+
+static int step(struct pump *p, struct pollfd *fds, struct al_err *err)
+{
+    if (fds[POLL_CTL].revents) {
+        take_ctl(p);
+    }
+    int rc = 0;
+    if (fds[POLL_CONTROL].revents) {
+        rc = read_control(p, err);
+    }
+    for (int i = 0; i < 2 && rc == 0; i++) {
+        if (fds[POLL_STDOUT + i].revents && read_output(p, &p->out[i]) < 0) {
+            rc = al_err_errno(err, ENOMEM, "output buffer");
+        }
+        offer(p, &p->out[i]);
+    }
+    if (fds[POLL_COMPILE].revents && rc == 0) {
+        read_compile_output(p);
+    }
+    return rc;
+}
+
+static int pump_all(struct pump *p, struct al_err *err)
+{
+    while (!is_done(p)) {
+        struct pollfd fds[POLL_COUNT];
+        bool stdin_full = write_stdin(p);
+        fill_poll(p, stdin_full, fds);
+        if (poll(fds, POLL_COUNT, -1) < 0 && errno != EINTR) {
+            return al_err_errno(err, errno, "poll");
+        }
+        int rc = step(p, fds, err);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+int al_process_run(struct al_launcher *launcher, enum al_cell_kind kind,
+                   const struct al_job_spec *spec, struct al_ctl *ctl, struct al_sink *sink,
+                   struct al_result *result, struct al_err *err)
+{
+    struct pump p = {.spec = spec, .ctl = ctl, .sink = sink, .result = result};
+    int rc = al_launcher_spawn(launcher, kind, spec, &p.job, err);
+    if (rc < 0) {
+        return rc;
+    }
+    p.out[0] = (struct channel){.fd = &p.job.stdout_fd, .id = AL_STDOUT};
+    p.out[1] = (struct channel){.fd = &p.job.stderr_fd, .id = AL_STDERR};
+    rc = pump_all(&p, err);
+    if (rc == 0) {
+        result->stdout_truncated = p.out[0].truncated;
+        result->stderr_truncated = p.out[1].truncated;
+        al_outcome_exit(spec, &p.exit, p.cancelled, p.over_output, result);
+        rc = p.exit.error[0] && result->reason == AL_REASON_BACKEND
+                 ? al_err_set(err, AL_ERR_INTERNAL, "%s", p.exit.error)
+                 : 0;
+    }
+    close_stdin(&p);
+    al_launched_close(&p.job);
+    free(p.out[0].data);
+    free(p.out[1].data);
+    return rc;
+}
