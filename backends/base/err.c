@@ -65,6 +65,7 @@ void al_err_wrap(struct al_err *err, const char *fmt, ...)
     int n = vsnprintf(err->text, sizeof err->text, fmt, ap);
     va_end(ap);
     if (n >= 0 && (size_t)n < sizeof err->text) {
-        snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s", inner);
+        int room = (int)sizeof err->text - n - 3; /* ": " and the end */
+        snprintf(err->text + n, sizeof err->text - (size_t)n, ": %.*s", room > 0 ? room : 0, inner);
     }
 }

@@ -1,0 +1,61 @@
+/* A job from the inside, for job.c (its life) and spawn.c (its birth) only. */
+#pragma once
+
+#include "backends/launcher/job.h"
+
+/* What a job waits for; each is a source of the loop while its fd is open. */
+enum al_job_source_index {
+    AL_JOB_CONTROL,
+    AL_JOB_STATUS,
+    AL_JOB_PROCESS,
+    AL_JOB_INIT,
+    AL_JOB_TIMER,
+    AL_JOB_COUNT,
+};
+
+struct al_job_source {
+    struct al_source base;
+    struct al_job *job;
+};
+
+struct al_job {
+    struct al_jobs *jobs;
+    uint32_t slot;
+    struct al_msg_spawn spawn;
+    struct al_cell_plan plan;
+    struct al_cell cell;
+    struct al_job_source sources[AL_JOB_COUNT];
+    int bundle_fd;
+    struct al_stage_fds fds;
+    int compile_out; /* the compile step's end of its pipe */
+    enum al_stage stage;
+    pid_t pid;      /* of the stage's process; 0 once it is reaped */
+    bool started;   /* the stage has been exec'd */
+    bool announced; /* STARTED was sent */
+    bool ending;    /* init was killed on purpose */
+    bool init_reaped;
+    int64_t stage_started_ns;
+    int64_t wall_deadline_ns;
+    struct al_msg_exit exit;
+};
+
+void al_job_init_sources(struct al_job *job);
+int al_job_add_source(struct al_job *job, enum al_job_source_index i, int fd,
+                      void (*fn)(struct al_source *));
+
+void al_job_on_control(struct al_source *source);
+void al_job_on_timer(struct al_source *source);
+
+/* Absolute, CLOCK_MONOTONIC. */
+void al_job_arm_timer(struct al_job *job, int64_t at_ns);
+
+/* Clones the stage's process, and the cell before it if it is the job's first. On failure there may
+ * be a cell all the same (init_reaped is false): its end then ends the job. */
+int al_job_start_stage(struct al_job *job, bool first, struct al_err *err);
+
+void al_job_send(struct al_job *job, const void *data, size_t len, const int *fds, size_t n);
+void al_job_set_error(struct al_job *job, const char *text);
+void al_job_end_cell(struct al_job *job);
+
+/* Closes and frees everything; the job's processes are reaped or never were. */
+void al_job_release(struct al_job *job);
