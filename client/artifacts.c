@@ -5,6 +5,7 @@
 #include <linux/openat2.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -122,16 +123,20 @@ static int explain(int rc, const char *path, struct al_err *err)
     }
 }
 
-int al_artifacts_write(int folder, const Airlock__V1__Artifact *artifact, struct al_err *err)
+/* `path` is cut into its components on the way. */
+static int write_beneath(int folder, char *path, const Airlock__V1__Artifact *artifact)
 {
     al_auto_close int parent = -1;
     const char *name;
-    al_auto_free char *path = strdup(artifact->path);
-    if (!path) {
-        return al_err_errno(err, ENOMEM, "%s", artifact->path);
-    }
     int rc = enter_parents(folder, path, &parent, &name);
     rc = rc < 0 ? rc : check_target(parent, name);
-    rc = rc < 0 ? rc : write_file(parent, name, artifact);
+    return rc < 0 ? rc : write_file(parent, name, artifact);
+}
+
+int al_artifacts_write(int folder, const Airlock__V1__Artifact *artifact, struct al_err *err)
+{
+    char *path = strdup(artifact->path);
+    int rc = path ? write_beneath(folder, path, artifact) : -ENOMEM;
+    free(path);
     return rc < 0 ? explain(rc, artifact->path, err) : 0;
 }

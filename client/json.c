@@ -9,8 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "backends/base/cleanup.h"
-
 #define REAL_DIGITS_MIN 15
 #define REAL_DIGITS_MAX 17 /* enough for every double */
 
@@ -22,7 +20,7 @@ static json_t *json_from_bytes(const ProtobufCBinaryData *bytes)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     size_t len = (bytes->len + 2) / 3 * 4;
-    al_auto_free char *text = malloc(len + 1);
+    char *text = malloc(len + 1);
     if (!text) {
         return NULL;
     }
@@ -39,7 +37,9 @@ static json_t *json_from_bytes(const ProtobufCBinaryData *bytes)
     }
     static const size_t padding[] = {0, 2, 1};
     memset(p - padding[bytes->len % 3], '=', padding[bytes->len % 3]);
-    return json_stringn(text, len);
+    json_t *json = json_stringn(text, len);
+    free(text);
+    return json;
 }
 
 static json_t *json_from_double(double value)

@@ -15,13 +15,13 @@ enum al_option_kind {
 
 struct al_option_row {
     const char *name;
-    char letter; /* 0: none */
-    enum al_option_kind kind;
-    unsigned commands; /* one bit a command: 1 << AL_COMMAND_RUN */
-    size_t offset;     /* in struct al_options */
-    uint32_t max;      /* of numbers */
+    size_t offset; /* in struct al_options */
     /* Checks the form of a value; may be NULL. */
     int (*check)(const char *what, const char *value, struct al_err *err);
+    enum al_option_kind kind;
+    unsigned commands; /* one bit a command: 1 << AL_COMMAND_RUN */
+    uint32_t max;      /* of numbers */
+    char letter;       /* 0: none */
 };
 
 extern const struct al_option_row al_option_rows[];

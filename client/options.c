@@ -11,6 +11,7 @@
 #define LONG_BASE 256 /* getopt's value of row 0; below are letters */
 #define ROWS_MAX  32
 #define JOB_ID    16
+#define LISTS     5
 
 static const char *const command_names[] = {
     [AL_COMMAND_RUN] = "run",           [AL_COMMAND_STREAM] = "stream", [AL_COMMAND_KILL] = "kill",
@@ -277,11 +278,11 @@ int al_options_parse(struct al_options *ret, int argc, char *const argv[],
                      const char *fallback_server, struct al_err *err)
 {
     struct parser parser = {.options = ret, .err = err};
-    struct al_strings *lists[] = {&ret->run.args, &ret->run.files, &ret->run.env, &ret->run.hosts,
-                                  &ret->run.globs};
+    struct al_strings *const lists[LISTS] = {&ret->run.args, &ret->run.files, &ret->run.env,
+                                             &ret->run.hosts, &ret->run.globs};
     *ret = (struct al_options){0};
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        lists[i]->items = calloc((size_t)argc + 1, sizeof *lists[i]->items);
+    for (size_t i = 0; i < LISTS; i++) {
+        lists[i]->items = calloc((size_t)argc + 1, sizeof(const char *));
         if (!lists[i]->items) {
             return al_err_errno(err, ENOMEM, "the command line");
         }

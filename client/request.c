@@ -100,7 +100,7 @@ static int add_code(struct builder *b, const struct al_run_options *run,
 static int add_files(struct builder *b, const struct al_strings *files,
                      Airlock__V1__RunRequest *request)
 {
-    request->files = take(b, files->n, sizeof *request->files);
+    request->files = take(b, files->n, sizeof(Airlock__V1__SandboxFile *));
     if (!request->files) {
         return -ENOMEM;
     }
@@ -127,7 +127,7 @@ static int add_files(struct builder *b, const struct al_strings *files,
 static int add_env(struct builder *b, const struct al_strings *env,
                    Airlock__V1__RunRequest *request)
 {
-    request->env = take(b, env->n, sizeof *request->env);
+    request->env = take(b, env->n, sizeof(Airlock__V1__RunRequest__EnvEntry *));
     if (!request->env) {
         return -ENOMEM;
     }

@@ -332,7 +332,9 @@ static void test_json__row(void **state)
     char *text = al_json_text(json, 0);
     assert_non_null(text);
     for (char *p = text; *p; p++) {
-        *p = *p == '"' && (p == text || p[-1] != '\\') ? '\'' : *p;
+        if (*p == '"' && (p == text || p[-1] != '\\')) {
+            *p = '\'';
+        }
     }
     assert_string_equal(text, row->json);
     free(text);
