@@ -12,11 +12,19 @@
 /* The JSON readers of the languages we run, and our own, recurse. */
 #define DEPTH_MAX 200
 
-/* The deepest nesting of brackets outside of strings; malformed text gives some number too. */
-static size_t measure_depth(const char *json)
+/* What the completion queue's thread is willing to parse: some 15 ms at the worst. */
+#define VALUES_MAX 65536
+
+struct shape {
+    size_t depth;  /* the deepest nesting of brackets */
+    size_t values; /* about as many; never fewer than half */
+};
+
+/* Outside of strings; malformed text gives some numbers too. */
+static struct shape measure_shape(const char *json)
 {
     size_t depth = 0;
-    size_t deepest = 0;
+    struct shape shape = {0};
     bool in_string = false;
     for (const char *p = json; *p; p++) {
         if (in_string && *p == '\\') {
@@ -25,14 +33,16 @@ static size_t measure_depth(const char *json)
             in_string = *p != '"';
         } else if (*p == '{' || *p == '[') {
             depth++;
-            deepest = depth > deepest ? depth : deepest;
+            shape.values++;
+            shape.depth = depth > shape.depth ? depth : shape.depth;
         } else if (*p == '}' || *p == ']') {
             depth -= depth > 0;
         } else {
+            shape.values += *p == ',';
             in_string = *p == '"';
         }
     }
-    return deepest;
+    return shape;
 }
 
 /* The fewest digits, 15 to 17, that give back the number. */
@@ -82,9 +92,11 @@ int convert_inputs(struct convert *c)
     if (len == 0) {
         return 0;
     }
+    struct shape shape = measure_shape(given);
     int r = convert_at_most(c->err, "inputs_json", len, c->limits->inputs_bytes, "bytes")
-                ?: convert_at_most(c->err, "inputs_json", measure_depth(given), DEPTH_MAX,
-                                   "levels of nesting");
+                ?: convert_at_most(c->err, "inputs_json", shape.depth, DEPTH_MAX,
+                                   "levels of nesting")
+                ?: convert_at_most(c->err, "inputs_json", shape.values, VALUES_MAX, "values");
     if (r < 0) {
         return r;
     }

@@ -298,6 +298,23 @@ static void test_convert_run__refuses_deep_inputs(void **state)
     assert_refused(&deeper, RUN, "inputs_json: 251 levels of nesting, at most 200");
 }
 
+/* A mebibyte of empty arrays would hold the completion queue's thread for a quarter of a second. */
+static void test_convert_run__bounds_the_values_of_inputs(void **state)
+{
+    (void)state;
+    size_t n = 70000;
+    char *json = malloc(2 * n + 64);
+    assert_non_null(json);
+    char *at = stpcpy(json, "{\"a\":[0");
+    for (size_t i = 0; i < n; i++) {
+        at = stpcpy(at, ",0");
+    }
+    stpcpy(at, "]}");
+    const Airlock__V1__RunRequest many = {.inputs_json = json};
+    assert_refused(&many, RUN, "inputs_json: 70002 values, at most 65536");
+    free(json);
+}
+
 static void test_convert_run__says_when_the_arena_is_too_small(void **state)
 {
     (void)state;
@@ -392,6 +409,7 @@ int main(void)
         cmocka_unit_test(test_convert_run__bounds_by_the_documented_sizes),
         cmocka_unit_test(test_convert_run__bounds_numbers_of_things),
         cmocka_unit_test(test_convert_run__refuses_deep_inputs),
+        cmocka_unit_test(test_convert_run__bounds_the_values_of_inputs),
         cmocka_unit_test(test_convert_run__says_when_the_arena_is_too_small),
         cmocka_unit_test(test_convert_run__names_no_backend_when_there_is_none),
         cmocka_unit_test(test_convert_run__terminal_needs_pty),
