@@ -1,0 +1,147 @@
+/*
+ * A job: one run of one program, from the request's admission until its record is forgotten.
+ *
+ * Reference-counted. It owns the request's arena until the run has ended, and its live part (ctl,
+ * ring of events) until al_job_drop_output; what is left then is a compact record. The task with
+ * which the executor runs it is part of it.
+ *
+ * Who calls what: one thread runs the job (al_job_begin, the sink, al_job_end); one reader at a
+ * time takes events; anybody may cancel or look. Thread-safe within that. The lock inside is never
+ * held across a callback.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backends/api/backend.h"
+#include "service/event.h"
+#include "service/executor.h"
+#include "service/ring.h"
+
+struct al_arena;
+
+#define AL_SHA256_LEN 32
+
+struct al_job_params {
+    struct al_arena *arena;   /* of the request; the job's from now on */
+    struct al_job_spec *spec; /* in the arena; the job puts its id into it */
+    struct al_backend *backend;
+    const struct al_env *metadata; /* copied */
+    size_t n_metadata;
+    struct al_executor *executor;
+    enum al_lane lane;
+    void (*run)(struct al_task *task, bool removed);
+    void *owner;         /* for `run`; the job only keeps it */
+    size_t ring_bytes;   /* ordered in AL_LANE_STREAMS, by channel in AL_LANE_RUNS */
+    int64_t deadline_ms; /* when the wall limit ends at the latest, CLOCK_MONOTONIC; 0: none */
+};
+
+struct al_job;
+
+/* PENDING, with one reference. On failure (memory, fds, randomness: AL_ERR_INTERNAL) the arena is
+ * still the caller's. */
+int al_job_create(const struct al_job_params *params, struct al_job **ret, struct al_err *err);
+
+struct al_job *al_job_ref(struct al_job *job);
+void al_job_unref(struct al_job *job);
+
+/* --- fixed for life; any thread --- */
+
+const char *al_job_id(const struct al_job *job);
+uint64_t al_job_key(const struct al_job *job); /* the id as a number */
+const char *al_job_tenant(const struct al_job *job);
+struct al_backend *al_job_backend(const struct al_job *job);
+void *al_job_owner(const struct al_job *job);
+struct al_task *al_job_task(struct al_job *job);
+struct al_job *al_job_of_task(struct al_task *task);
+
+/* Links for the table that the job is in, under that table's lock. */
+struct al_job_links {
+    struct al_job *next_in_bucket;
+    struct al_job *next_ended;
+};
+struct al_job_links *al_job_links(struct al_job *job);
+
+/* --- the thread that runs it --- */
+
+/* Borrowed; until al_job_end. */
+struct al_job_spec *al_job_spec(struct al_job *job);
+struct al_ctl *al_job_ctl(struct al_job *job);
+struct al_sink *al_job_sink(struct al_job *job);
+int64_t al_job_deadline_ms(const struct al_job *job);
+
+/* PENDING → RUNNING; the limits of the spec are now those in force. */
+void al_job_begin(struct al_job *job);
+
+/* The one terminal status. Takes over the result's buffers. Bytes for which there was no memory
+ * make it failed/BACKEND. Frees the arena, tells reader and waiters. */
+void al_job_end(struct al_job *job, struct al_result *result);
+
+/* --- the reader --- */
+
+struct al_reader {
+    /* Called without locks, on the thread that runs the job, when something came while the reader
+     * was idle. It is busy again then and calls al_job_next. */
+    void (*wake)(struct al_reader *reader);
+};
+
+/* Before the job is submitted. The reader is busy: it begins by calling al_job_next. It must stay
+ * valid until the job has ended. */
+void al_job_set_reader(struct al_job *job, struct al_reader *reader);
+
+/* The next event, which the reader hands back with al_job_event_done. NULL: the reader is idle from
+ * now on, or, with *ret_detached, there will be none any more. */
+struct al_event *al_job_next(struct al_job *job, bool *ret_detached);
+
+/* The event has been sent: drops the reader's reference and makes room for the program. */
+void al_job_event_done(struct al_job *job, struct al_event *event);
+
+/* Nobody reads any more: what waits and what comes is dropped. True when the reader was idle; it is
+ * the caller's turn then to do what al_job_next would have made it do. */
+bool al_job_detach(struct al_job *job);
+
+/* Drops ring and ctl. The run has ended (or was never submitted) and no reader is there. Only the
+ * record is left. */
+void al_job_drop_output(struct al_job *job);
+
+/* --- any thread --- */
+
+/* Fires the job's ctl; takes it out of the queue if it waits there, which ends it here and now.
+ * False when it had ended before. Callbacks may run: hold no lock. */
+bool al_job_cancel(struct al_job *job);
+
+struct al_job_waiter {
+    /* Called once, without locks, on the thread that ended the job. */
+    void (*ended)(struct al_job_waiter *waiter, enum al_status status);
+    struct al_job_waiter *next; /* the job's */
+};
+
+/* Calls the waiter when the job ends. False when it has ended already: it will not be called, and
+ * *ret_status is the job's. */
+bool al_job_wait(struct al_job *job, struct al_job_waiter *waiter, enum al_status *ret_status);
+
+/* What is known of a job at one moment. Pointers are good as long as the caller's reference. */
+struct al_job_info {
+    const char *id;
+    const char *tenant_id;
+    const char *user_id;
+    const struct al_backend *backend;
+    const struct al_language *language;
+    const struct al_env *metadata;
+    size_t n_metadata;
+    enum al_status status;
+    struct al_quotas quotas;        /* in force; the asked ones before it runs */
+    const struct al_result *result; /* NULL before the end */
+    const uint8_t *code_sha256;     /* NULL before the run */
+    int64_t created_wall_ns;
+    int64_t started_wall_ns;  /* 0: not started */
+    int64_t finished_wall_ns; /* 0: not ended */
+    int64_t queue_us;         /* from creation to start, or to the end when it never started */
+};
+
+void al_job_info(struct al_job *job, struct al_job_info *ret);
+
+/* Set once by the thread that runs it. */
+void al_job_set_code_sha256(struct al_job *job, const uint8_t digest[AL_SHA256_LEN]);

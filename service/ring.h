@@ -1,0 +1,69 @@
+/*
+ * The bounded queue of a job's events, between the one thread that runs the job and the one reader.
+ *
+ * Its bound counts memory, not payload: each event's own size and the capacity of its buffer. What
+ * a reader has taken goes on counting until the reader says that it is done with it, so that the
+ * bound holds for everything that is on its way. Nothing is allocated before it is needed.
+ *
+ * Bytes that nobody has read yet are added to the event that waits already, if that keeps their
+ * order: in an ordered ring only behind the last event, else behind the last one of their channel.
+ *
+ * Not thread-safe: guarded by the lock of the job that it belongs to.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backends/api/sink.h"
+#include "service/event.h"
+
+/* The most bytes that one event of an ordered ring carries, and so one message of a Stream. */
+#define AL_RING_EVENT_BYTES_MAX (256u << 10)
+
+/* PENDING, RUNNING, a terminal status, and the end. */
+#define AL_RING_STATUSES_MAX 4
+
+enum al_ring_order {
+    AL_RING_ORDERED,    /* Stream: the reader sees the order in which the channels were read */
+    AL_RING_BY_CHANNEL, /* Run: one event a channel, however much comes */
+};
+
+struct al_ring {
+    enum al_ring_order order;
+    size_t capacity; /* bytes of memory */
+    size_t used;
+    uint64_t last_sequence;
+    bool was_full; /* bytes were refused since the writer was last told of room */
+    struct al_event *head;
+    struct al_event *tail;
+    struct al_event *open[2]; /* by channel: the event that more bytes may be added to, or NULL */
+    struct al_event statuses[AL_RING_STATUSES_MAX]; /* here, so that saying them cannot fail */
+    size_t n_statuses;
+};
+
+/* The capacity that a Run needs to hold `output_bytes` of each channel without ever being full. */
+size_t al_ring_bytes_for(uint64_t output_bytes);
+
+void al_ring_init(struct al_ring *ring, enum al_ring_order order, size_t capacity);
+void al_ring_finish(struct al_ring *ring);
+
+/* Takes as many of the bytes as fit and returns how many. 0 with *ret_error = -ENOMEM when there
+ * would be room but no memory for it; *ret_error is untouched otherwise. */
+size_t al_ring_append(struct al_ring *ring, enum al_channel channel, const uint8_t *data, size_t n,
+                      int *ret_error);
+
+/* Adds a status (kind AL_EVENT_STATUS) or the end; always fits. The event lives as long as the
+ * ring.
+ */
+void al_ring_append_status(struct al_ring *ring, enum al_event_kind kind, enum al_status status);
+
+/* The next event, which the caller owns and unrefs (it still counts), or NULL. */
+struct al_event *al_ring_take(struct al_ring *ring);
+
+/* A taken event of that cost is done with. True when bytes had been refused: tell the writer. */
+bool al_ring_release(struct al_ring *ring, size_t cost);
+
+/* Drops everything that waits. True as above. */
+bool al_ring_clear(struct al_ring *ring);
