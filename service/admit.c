@@ -1,0 +1,104 @@
+#include "service/admit.h"
+
+#include <sys/eventfd.h>
+
+#include "service/convert.h"
+
+static int convert(struct al_service *service, const struct al_admission *admission,
+                   struct al_arena *arena, struct al_request **ret, struct al_err *err)
+{
+    const struct al_convert_env env = {
+        .registry = service->registry,
+        .limits = &service->config->limits,
+        .tenant_metadata = admission->tenant_metadata,
+        .stream = admission->lane == AL_LANE_STREAMS,
+        .terminal = admission->terminal,
+    };
+    return al_convert_run(&env, admission->message, arena, ret, err);
+}
+
+static int create_job(struct al_service *service, const struct al_admission *admission,
+                      struct al_request *request, struct al_arena *arena, struct al_job **ret,
+                      struct al_err *err)
+{
+    bool stream = admission->lane == AL_LANE_STREAMS;
+    const struct al_job_params params = {
+        .arena = arena,
+        .spec = &request->spec,
+        .backend = request->backend,
+        .metadata = request->metadata,
+        .n_metadata = request->n_metadata,
+        .executor = service->executor,
+        .lane = admission->lane,
+        .run = admission->run,
+        .owner = admission->owner,
+        .ring_bytes = stream ? service->config->ring_bytes
+                             : al_ring_bytes_for(request->spec.quotas.output_bytes),
+        .deadline_ms = admission->deadline_ms,
+    };
+    return al_job_create(&params, ret, err);
+}
+
+/* The requests of all calls have a bound together. */
+static int reserve_request(struct al_service *service, size_t bytes, struct al_err *err)
+{
+    size_t before = atomic_fetch_add(&service->request_bytes, bytes);
+    if (before + bytes > service->request_bytes_max) {
+        atomic_fetch_sub(&service->request_bytes, bytes);
+        return al_err_set(err, AL_ERR_RESOURCE_EXHAUSTED,
+                          "the requests that wait or run take too much memory");
+    }
+    return 0;
+}
+
+int al_admit(struct al_service *service, const struct al_admission *admission,
+             struct al_arena **arena, struct al_admitted *ret, struct al_err *err)
+{
+    al_auto_arena struct al_arena *own = *arena;
+    *arena = NULL;
+    struct al_request *request = NULL;
+    struct al_job *job = NULL;
+    int r = convert(service, admission, own, &request, err);
+    if (r < 0) {
+        return r;
+    }
+    size_t bytes = al_arena_used_bytes(own);
+    r = reserve_request(service, bytes, err);
+    if (r < 0) {
+        return r;
+    }
+    r = create_job(service, admission, request, own, &job, err);
+    if (r < 0) {
+        atomic_fetch_sub(&service->request_bytes, bytes);
+        return r;
+    }
+    own = NULL;
+    atomic_fetch_add(&service->admitted, 1);
+    al_jobs_insert(service->jobs, job);
+    *ret = (struct al_admitted){.job = job, .request_bytes = bytes};
+    return 0;
+}
+
+int al_admit_submit(struct al_service *service, struct al_admitted *admitted, struct al_err *err)
+{
+    int r = al_executor_submit(service->executor, al_job_task(admitted->job), err);
+    if (r < 0) {
+        al_jobs_remove(service->jobs, admitted->job);
+    }
+    return r;
+}
+
+void al_admit_release(struct al_service *service, struct al_admitted *admitted)
+{
+    if (!admitted->job) {
+        return;
+    }
+    al_job_drop_output(admitted->job);
+    al_executor_return_memory(service->executor, al_job_task(admitted->job));
+    al_job_unref(admitted->job);
+    atomic_fetch_sub(&service->request_bytes, admitted->request_bytes);
+    *admitted = (struct al_admitted){0};
+    if (atomic_fetch_sub(&service->admitted, 1) == 1 && atomic_load(&service->draining)) {
+        eventfd_write(service->idle_fd, 1);
+    }
+}

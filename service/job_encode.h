@@ -1,0 +1,38 @@
+/*
+ * From a job to the wire's messages. The results point into the given storage and into the job;
+ * every string in them is valid UTF-8. Thread-safe: no state outside of the arguments.
+ */
+#pragma once
+
+#include "backends/api/backend.h"
+#include "proto/airlock/v1/execution.pb-c.h"
+#include "proto/wire/arena.h"
+#include "service/job.h"
+
+#define AL_LANGUAGE_TEXT_MAX 192 /* name@version, terminator included; longer ones are cut */
+
+/* One ExecutionResult with all that hangs on it. It must not be moved. */
+struct al_result_message {
+    Airlock__V1__ExecutionResult result;
+    Airlock__V1__Quotas quotas;
+    Airlock__V1__CompileResult compile;
+    char *isolation[AL_LAYER_COUNT];
+    char language[AL_LANGUAGE_TEXT_MAX];
+    char error[4 * AL_RESULT_ERROR_MAX];
+};
+
+/* The result of a job that has ended, without output bytes. */
+void al_encode_result(const struct al_job_info *info, struct al_result_message *ret);
+
+/* The job's record, allocated in the arena; NULL when that is exhausted. */
+Airlock__V1__Job *al_encode_job(const struct al_job_info *info, struct al_arena *arena);
+
+/* What one backend can do, allocated in the arena; NULL when that is exhausted. */
+Airlock__V1__BackendInfo *al_encode_backend(const struct al_backend *backend, bool is_default,
+                                            struct al_arena *arena);
+
+void al_encode_timestamp(int64_t wall_ns, Google__Protobuf__Timestamp *ret);
+
+/* Puts any bytes up to a NUL into `to` as a string: what is not UTF-8 becomes \xNN. Cut, between
+ * characters, to `size`. */
+void al_encode_text(const char *from, char *to, size_t size);
