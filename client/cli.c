@@ -68,14 +68,28 @@ static bool write_artifacts(int folder, const Airlock__V1__ExecutionResult *resu
     return all;
 }
 
+void al_cli_write_program(struct al_program_output *output, int fd,
+                          const ProtobufCBinaryData *bytes)
+{
+    int rc = al_output_write(fd, bytes->data, bytes->len);
+    bool seen_there = fd == STDERR_FILENO || (isatty(STDOUT_FILENO) && isatty(STDERR_FILENO));
+    if (fd == STDOUT_FILENO && output->rc == 0) {
+        output->rc = rc;
+    }
+    if (bytes->len > 0 && seen_there) {
+        output->mid_line = bytes->data[bytes->len - 1] != '\n';
+    }
+}
+
 int al_cli_finish_run(const struct al_options *options, int folder,
-                      const Airlock__V1__ExecutionResult *result, int printed)
+                      const Airlock__V1__ExecutionResult *result,
+                      const struct al_program_output *output)
 {
     bool written = folder < 0 || write_artifacts(folder, result);
-    if (printed != 0) {
-        return printed;
+    if (output->rc != 0) {
+        return al_cli_output_done(output->rc);
     }
-    al_summary_print(result, options->run.stats || isatty(STDERR_FILENO));
+    al_summary_print(result, options->run.stats || isatty(STDERR_FILENO), output->mid_line);
     int code = al_exit_code_of_result(result);
     return code == 0 && !written ? AL_EXIT_AIRLOCK : code;
 }

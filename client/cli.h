@@ -25,10 +25,21 @@ int al_cli_call_failed(const struct al_cli *cli, const struct al_call_status *st
 /* The exit code after output: 0, or what the failure means; a broken pipe is not mentioned. */
 int al_cli_output_done(int rc);
 
-/* What follows the program's output, of which al_cli_output_done() gave `printed`: artifacts into
- * `folder` (-1: none asked for), and the summary unless output failed. Returns the exit code. */
+/* What of the program's output was written. */
+struct al_program_output {
+    int rc;        /* of the first write to standard output that failed */
+    bool mid_line; /* a line on standard error would not begin at the left */
+};
+
+/* Writes bytes of the program to the fd of the same name. */
+void al_cli_write_program(struct al_program_output *output, int fd,
+                          const ProtobufCBinaryData *bytes);
+
+/* What follows the program's output: artifacts into `folder` (-1: none asked for), and the summary
+ * unless standard output failed. Returns the exit code. */
 int al_cli_finish_run(const struct al_options *options, int folder,
-                      const Airlock__V1__ExecutionResult *result, int printed);
+                      const Airlock__V1__ExecutionResult *result,
+                      const struct al_program_output *output);
 
 int al_cmd_run(const struct al_options *options);
 int al_cmd_stream(const struct al_options *options);

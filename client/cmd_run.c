@@ -8,15 +8,17 @@
 #include "client/output.h"
 #include "client/request.h"
 
-static int print_result(const struct al_options *options,
-                        const Airlock__V1__ExecutionResult *result)
+static struct al_program_output print_result(const struct al_options *options,
+                                             const Airlock__V1__ExecutionResult *result)
 {
+    struct al_program_output output = {0};
     if (options->json) {
-        return al_output_json(&result->base, true);
+        output.rc = al_output_json(&result->base, true);
+    } else {
+        al_cli_write_program(&output, STDOUT_FILENO, &result->stdout);
+        al_cli_write_program(&output, STDERR_FILENO, &result->stderr);
     }
-    int rc = al_output_write(STDOUT_FILENO, result->stdout.data, result->stdout.len);
-    (void)al_output_write(STDERR_FILENO, result->stderr.data, result->stderr.len);
-    return rc;
+    return output;
 }
 
 static int run(struct al_cli *cli, const Airlock__V1__RunRequest *request, int folder)
@@ -31,8 +33,8 @@ static int run(struct al_cli *cli, const Airlock__V1__RunRequest *request, int f
         al_output_error("the server sent no result");
         return AL_EXIT_AIRLOCK;
     }
-    int printed = al_cli_output_done(print_result(cli->options, response->result));
-    return al_cli_finish_run(cli->options, folder, response->result, printed);
+    struct al_program_output output = print_result(cli->options, response->result);
+    return al_cli_finish_run(cli->options, folder, response->result, &output);
 }
 
 int al_cmd_run(const struct al_options *options)

@@ -69,44 +69,37 @@ static void stop_input(struct input *input)
     al_close_fd(&input->stop);
 }
 
-static int print_message(const struct al_options *options,
-                         const Airlock__V1__StreamResponse *message)
+/* What became of a stream. */
+struct outcome {
+    struct al_arena *arena; /* of the last message, if that was the result */
+    const Airlock__V1__ExecutionResult *result;
+    struct al_program_output output;
+};
+
+static void print_message(const struct al_options *options,
+                          const Airlock__V1__StreamResponse *message,
+                          struct al_program_output *output)
 {
     if (options->json) {
-        return al_output_json(&message->base, false);
-    }
-    switch (message->event_case) {
-    case AIRLOCK__V1__STREAM_RESPONSE__EVENT_STDOUT:
-        return al_output_write(STDOUT_FILENO, message->stdout.data, message->stdout.len);
-    case AIRLOCK__V1__STREAM_RESPONSE__EVENT_STDERR:
-        (void)al_output_write(STDERR_FILENO, message->stderr.data, message->stderr.len);
-        return 0;
-    default:
-        return 0;
+        output->rc = al_output_json(&message->base, false);
+    } else if (message->event_case == AIRLOCK__V1__STREAM_RESPONSE__EVENT_STDOUT) {
+        al_cli_write_program(output, STDOUT_FILENO, &message->stdout);
+    } else if (message->event_case == AIRLOCK__V1__STREAM_RESPONSE__EVENT_STDERR) {
+        al_cli_write_program(output, STDERR_FILENO, &message->stderr);
     }
 }
-
-/* What is left of a stream: the arena that holds its last message, if that was the result. */
-struct outcome {
-    struct al_arena *arena;
-    const Airlock__V1__ExecutionResult *result;
-    int printed; /* 0 or the exit code of failed output */
-};
 
 static void follow(const struct al_options *options, struct al_stream *stream,
                    struct outcome *outcome)
 {
-    for (;;) {
+    while (outcome->output.rc == 0) {
         al_auto_arena struct al_arena *arena = NULL;
         Airlock__V1__StreamResponse *message;
         int64_t timeout_ms = outcome->result ? END_GRACE_MS : -1;
         if (al_stream_next(stream, timeout_ms, &arena, &message) != AL_STREAM_MESSAGE) {
             return;
         }
-        outcome->printed = al_cli_output_done(print_message(options, message));
-        if (outcome->printed != 0) {
-            return;
-        }
+        print_message(options, message, &outcome->output);
         if (message->event_case == AIRLOCK__V1__STREAM_RESPONSE__EVENT_RESULT && !outcome->result) {
             outcome->result = message->result;
             outcome->arena = al_steal(arena);
@@ -128,11 +121,11 @@ static void drain(struct al_stream *stream)
 static int conclude(const struct al_cli *cli, const struct al_stream *stream,
                     const struct outcome *outcome, int folder)
 {
-    if (outcome->printed != 0) {
-        return outcome->printed;
-    }
     if (outcome->result) {
-        return al_cli_finish_run(cli->options, folder, outcome->result, 0);
+        return al_cli_finish_run(cli->options, folder, outcome->result, &outcome->output);
+    }
+    if (outcome->output.rc != 0) {
+        return al_cli_output_done(outcome->output.rc);
     }
     const struct al_call_status *status = al_stream_status(stream);
     if (status->code == GRPC_STATUS_OK) {
@@ -155,15 +148,15 @@ static int stream(struct al_cli *cli, Airlock__V1__RunRequest *request, int fold
     if (rc == 0) {
         rc = code_from_stdin ? al_stream_half_close(s, -1) : start_input(&input, s);
     }
+    int code = AL_EXIT_AIRLOCK;
     if (rc == 0 || rc == -EPIPE) {
         follow(cli->options, s, &outcome);
         drain(s);
+        code = conclude(cli, s, &outcome, folder);
     } else {
-        al_output_error("stream: %s", strerror(-rc));
-        outcome.printed = AL_EXIT_AIRLOCK;
+        al_output_error("the stream cannot start: %s", strerror(-rc));
     }
     stop_input(&input);
-    int code = conclude(cli, s, &outcome, folder);
     al_stream_destroy(s);
     al_arena_destroy(outcome.arena);
     return code;

@@ -151,18 +151,16 @@ static void print_compiler_output(const Airlock__V1__ExecutionResult *result)
     }
 }
 
-void al_summary_print(const Airlock__V1__ExecutionResult *result, bool wanted)
+void al_summary_print(const Airlock__V1__ExecutionResult *result, bool wanted, bool mid_line)
 {
-    print_compiler_output(result);
-    if (!wanted && al_exit_code_of_result(result) != AL_EXIT_AIRLOCK) {
-        return;
-    }
     bool by_program = result->reason == AIRLOCK__V1__REASON__REASON_EXIT;
-    if (!wanted && by_program) {
+    bool by_airlock = !by_program && al_exit_code_of_result(result) == AL_EXIT_AIRLOCK;
+    struct al_text text = {0};
+    print_compiler_output(result);
+    if (!wanted && !by_airlock) {
         return;
     }
-    struct al_text text = {0};
-    al_text_add(&text, "airlock: ");
+    al_text_add(&text, "%sairlock: ", mid_line ? "\n" : "");
     al_summary_add(&text, result, al_output_has_colours(STDERR_FILENO));
     al_text_add(&text, "\n");
     (void)al_text_flush(&text, STDERR_FILENO);

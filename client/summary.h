@@ -15,5 +15,5 @@ const char *al_limit_word(Airlock__V1__Limit limit);
 void al_summary_add(struct al_text *text, const Airlock__V1__ExecutionResult *result, bool colours);
 
 /* The lines after a run on standard error: the compiler's output when it failed; the summary when
- * `wanted`, or else the error when Airlock and not the program failed. */
-void al_summary_print(const Airlock__V1__ExecutionResult *result, bool wanted);
+ * `wanted`, or when Airlock and not the program failed. `mid_line`: it begins a new line. */
+void al_summary_print(const Airlock__V1__ExecutionResult *result, bool wanted, bool mid_line);
