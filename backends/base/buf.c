@@ -69,6 +69,9 @@ size_t al_buf_append_some(struct al_buf *b, const void *data, size_t n)
 void al_buf_consume(struct al_buf *b, size_t n)
 {
     assert(n <= b->len);
+    if (n == 0) {
+        return; /* data may be NULL */
+    }
     b->len -= n;
     memmove(b->data, b->data + n, b->len);
 }

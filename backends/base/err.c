@@ -26,12 +26,44 @@ static int errno_of(enum al_err_code code)
     return -EIO;
 }
 
+/* Where `text` is to be cut so that at most n bytes stay and no character is split. */
+static size_t cut_between_characters(const char *text, size_t n)
+{
+    size_t len = strnlen(text, n + 1);
+    if (len <= n) {
+        return len;
+    }
+    while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80) {
+        n--;
+    }
+    return n;
+}
+
+void al_err_copy_text(char *to, size_t size, const char *from)
+{
+    size_t n = cut_between_characters(from, size - 1);
+    memcpy(to, from, n);
+    to[n] = '\0';
+}
+
+/* "head: tail", or the head alone when there is no tail. */
+static void __attribute__((format(printf, 3, 0)))
+put_text(struct al_err *err, const char *tail, const char *fmt, va_list ap)
+{
+    char text[2 * AL_ERR_TEXT_MAX];
+    int n = vsnprintf(text, sizeof text, fmt, ap);
+    if (tail && n >= 0 && (size_t)n < AL_ERR_TEXT_MAX) {
+        snprintf(text + n, sizeof text - (size_t)n, ": %s", tail);
+    }
+    al_err_copy_text(err->text, sizeof err->text, text);
+}
+
 int al_err_set(struct al_err *err, enum al_err_code code, const char *fmt, ...)
 {
     if (err && err->code == AL_ERR_NONE) {
         va_list ap;
         va_start(ap, fmt);
-        vsnprintf(err->text, sizeof err->text, fmt, ap);
+        put_text(err, NULL, fmt, ap);
         va_end(ap);
         err->code = code;
     }
@@ -43,11 +75,8 @@ int al_err_errno(struct al_err *err, int errnum, const char *fmt, ...)
     if (err && err->code == AL_ERR_NONE) {
         va_list ap;
         va_start(ap, fmt);
-        int n = vsnprintf(err->text, sizeof err->text, fmt, ap);
+        put_text(err, strerror(errnum), fmt, ap);
         va_end(ap);
-        if (n >= 0 && (size_t)n < sizeof err->text) {
-            snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s", strerror(errnum));
-        }
         err->code = AL_ERR_INTERNAL;
     }
     return errnum > 0 ? -errnum : -EIO;
@@ -62,10 +91,6 @@ void al_err_wrap(struct al_err *err, const char *fmt, ...)
     memcpy(inner, err->text, sizeof inner);
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(err->text, sizeof err->text, fmt, ap);
+    put_text(err, inner, fmt, ap);
     va_end(ap);
-    if (n >= 0 && (size_t)n < sizeof err->text) {
-        int room = (int)sizeof err->text - n - 3; /* ": " and the end */
-        snprintf(err->text + n, sizeof err->text - (size_t)n, ": %.*s", room > 0 ? room : 0, inner);
-    }
 }

@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 enum al_err_code {
     AL_ERR_NONE = 0,
@@ -36,6 +37,10 @@ int al_err_errno(struct al_err *err, int errnum, const char *fmt, ...)
 
 /* Puts "text: " before what is there. No effect on an error that is not set. */
 void al_err_wrap(struct al_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Copies into `to` (size bytes, at least 1) what fits of `from`, never a part of a UTF-8 character.
+ */
+void al_err_copy_text(char *to, size_t size, const char *from);
 
 static inline bool al_err_is_set(const struct al_err *err)
 {
