@@ -150,12 +150,14 @@ size_t al_ctl_stdin_peek(struct al_ctl *ctl, uint8_t *data, size_t n, bool *ret_
     return take;
 }
 
-/* Unlocks; then tells the service about room if it had met a full buffer. */
+/* Unlocks; then tells the service about room if it had met a full buffer. Dropped bytes that were
+ * not compacted away make none yet. */
 static void unlock_and_tell_room(struct al_ctl *ctl)
 {
-    void (*fn)(void *arg) = ctl->stdin_was_full ? ctl->on_room : NULL;
+    bool tell = ctl->stdin_was_full && ctl->stdin_buf.len < AL_CTL_STDIN_MAX;
+    void (*fn)(void *arg) = tell ? ctl->on_room : NULL;
     void *arg = ctl->on_room_arg;
-    ctl->stdin_was_full = false;
+    ctl->stdin_was_full = ctl->stdin_was_full && !tell;
     pthread_mutex_unlock(&ctl->lock);
     if (fn) {
         fn(arg);

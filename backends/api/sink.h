@@ -1,8 +1,7 @@
 /*
  * Where a backend puts what the program prints, in the order read. Called from the thread that runs
  * the job only. Appending never blocks: a sink with no room takes fewer bytes than offered (or
- * none), the backend keeps the rest and stops reading from the program until the job's ctl reports
- * AL_CTL_ROOM.
+ * none), the backend keeps the rest and stops reading from the program until al_ctl_room.
  */
 #pragma once
 
