@@ -50,7 +50,8 @@ static void explain_limit(const struct al_job_spec *spec, struct al_result *r)
 }
 
 /* Limits that the launcher did not end the job for, but that ended it all the same. */
-static enum al_limit limit_met(const struct al_job_spec *spec, const struct al_msg_exit *e)
+static enum al_limit limit_met(const struct al_job_spec *spec, const struct al_msg_exit *e,
+                               const struct al_result *r)
 {
     int status = e->wait_status;
     if (e->limit != AL_LIMIT_NONE) {
@@ -62,7 +63,8 @@ static enum al_limit limit_met(const struct al_job_spec *spec, const struct al_m
     if (e->ran && WIFSIGNALED(status) && e->cpu_us >= spec->quotas.cpu_ms * 1000) {
         return AL_LIMIT_CPU; /* RLIMIT_CPU was quicker */
     }
-    if (e->ran && status != 0 && e->pids_denied > 0) {
+    bool failed = e->ran ? status != 0 : r->compile.exit_code != 0;
+    if (failed && e->pids_denied > 0) {
         return AL_LIMIT_PIDS;
     }
     return AL_LIMIT_NONE;
@@ -71,21 +73,25 @@ static enum al_limit limit_met(const struct al_job_spec *spec, const struct al_m
 static void decide(const struct al_job_spec *spec, const struct al_msg_exit *e, bool cancelled,
                    bool over_output, struct al_result *r)
 {
-    enum al_limit limit = limit_met(spec, e);
-    if (over_output && e->limit == AL_LIMIT_NONE) {
-        set(r, AL_STATUS_FAILED, AL_REASON_LIMIT, AL_LIMIT_OUTPUT);
-    } else if (e->killed && cancelled) {
+    enum al_limit limit = limit_met(spec, e, r);
+    if (e->killed && cancelled) {
         set(r, AL_STATUS_KILLED, AL_REASON_CANCELLED, AL_LIMIT_NONE);
+    } else if (over_output && e->limit == AL_LIMIT_NONE) {
+        set(r, AL_STATUS_FAILED, AL_REASON_LIMIT, AL_LIMIT_OUTPUT);
     } else if (limit == AL_LIMIT_CPU || limit == AL_LIMIT_WALL) {
         set(r, AL_STATUS_TIMEOUT, AL_REASON_LIMIT, limit);
     } else if (limit != AL_LIMIT_NONE) {
         set(r, AL_STATUS_FAILED, AL_REASON_LIMIT, limit);
     } else if (e->error[0] != '\0') {
         set(r, AL_STATUS_FAILED, AL_REASON_BACKEND, AL_LIMIT_NONE);
+        snprintf(r->error, sizeof r->error, "%s", e->error);
     } else if (r->compile.present && r->compile.exit_code != 0) {
         set(r, AL_STATUS_FAILED, AL_REASON_COMPILE, AL_LIMIT_NONE);
         snprintf(r->error, sizeof r->error, "the compile step failed with exit code %d",
                  r->compile.exit_code);
+    } else if (r->exit_kind == AL_EXIT_NONE) {
+        set(r, AL_STATUS_FAILED, AL_REASON_BACKEND, AL_LIMIT_NONE);
+        snprintf(r->error, sizeof r->error, "the program did not run");
     } else if (r->exit_kind == AL_EXIT_SIGNAL) {
         set(r, AL_STATUS_FAILED, AL_REASON_SIGNAL, AL_LIMIT_NONE);
         snprintf(r->error, sizeof r->error, "killed by signal %d (%s)", r->exit_value,

@@ -6,7 +6,7 @@
 
 void al_outcome_compiled(const struct al_msg_compiled *compiled, struct al_result *result);
 
-/* `cancelled`: a caller wanted the job dead; `over_output`: it was killed for its output. Leaves
- * failed/BACKEND when exit->error says that the cell could not be set up. */
+/* `cancelled`: a caller wanted the job dead before it met its output limit; `over_output`: it met
+ * that. failed/BACKEND, with the reason in result->error, when the cell could not be set up. */
 void al_outcome_exit(const struct al_job_spec *spec, const struct al_msg_exit *exit, bool cancelled,
                      bool over_output, struct al_result *result);

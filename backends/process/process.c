@@ -214,7 +214,7 @@ static int read_control(struct pump *p, struct al_err *err)
 static void take_ctl(struct pump *p)
 {
     al_ctl_clear(p->ctl);
-    if (!p->cancelled && al_ctl_cancelled(p->ctl)) {
+    if (!p->cancelled && !p->over_output && al_ctl_cancelled(p->ctl)) {
         p->cancelled = true;
         kill_job(p);
     }
@@ -302,8 +302,8 @@ int al_process_run(struct al_launcher *launcher, enum al_cell_kind kind,
         result->stdout_truncated = p.out[0].truncated;
         result->stderr_truncated = p.out[1].truncated;
         al_outcome_exit(spec, &p.exit, p.cancelled, p.over_output, result);
-        rc = p.exit.error[0] && result->reason == AL_REASON_BACKEND
-                 ? al_err_set(err, AL_ERR_INTERNAL, "%s", p.exit.error)
+        rc = result->reason == AL_REASON_BACKEND
+                 ? al_err_set(err, AL_ERR_INTERNAL, "%s", result->error)
                  : 0;
     }
     close_stdin(&p);
