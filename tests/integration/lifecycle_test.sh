@@ -1,0 +1,165 @@
+#!/usr/bin/env bash
+# How airlockd starts, drains and dies, and what it leaves. PATH has airlock and airlockd. Needs
+# root.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+# shellcheck source=tests/support/airlockd.sh
+. "$root/tests/support/airlockd.sh"
+# shellcheck source=tests/support/check.sh
+. "$root/tests/support/check.sh"
+
+# Starts a job with processes of several kinds; waits until they run. $! is the stream.
+start_job() {
+    airlock stream --wall 60 -l bash -e "sleep 60 & setsid sleep 60 & echo ready; ${1:-sleep 60}" \
+        >"$airlockd_dir/stream" 2>&1 </dev/null &
+    wait_until 5000 grep -qs ready "$airlockd_dir/stream"
+}
+
+all_dead_in_a_second() {
+    wait_until 1000 all_dead "$@" || {
+        echo 'processes are left:' && ps -o pid,ppid,uid,stat,args -p "$(tr ' ' ',' <<<"$*")"
+        return 1
+    }
+}
+
+# Within a second, none of the processes and nothing of the instance is left.
+gone_in_a_second() {
+    all_dead_in_a_second "$@" || return 1
+    wait_until 1000 airlockd_left_nothing ||
+        { echo 'cgroups are left:' && ls -d "${airlockd_cgroups[@]}" 2>/dev/null && return 1; }
+}
+
+drains() {
+    local code=0
+    airlockd_launch
+    start_job 'sleep 1; echo finished'
+    kill -TERM "$airlockd_pid"
+    wait $! || code=$?
+    equal "the stream's exit code" "$code" 0 || return 1
+    contains 'the output' "$(cat "$airlockd_dir/stream")" finished || return 1
+    code=0
+    wait "$airlockd_job" || code=$?
+    equal "airlockd's exit code" "$code" 0 && gone_in_a_second "$airlockd_pid"
+}
+
+refuses_while_draining() {
+    local code=0
+    airlockd_launch
+    start_job 'sleep 1'
+    kill -TERM "$airlockd_pid"
+    wait_until 1000 grep -q draining "$airlockd_dir/log"
+    airlock run -l bash -e : >"$airlockd_dir/refused" 2>&1 || code=$?
+    airlockd_stop
+    equal 'the exit code' "$code" 125 &&
+        contains 'the message' "$(cat "$airlockd_dir/refused")" UNAVAILABLE
+}
+
+# airlockd with the given arguments fails within five seconds and says PART.
+refuses() {
+    local code=0 said
+    said=$(timeout 5 airlockd "${@:2}" 2>&1) || code=$?
+    if [ "$code" = 0 ] || [ "$code" = 124 ]; then
+        printf 'the exit code is %s\n%s\n' "$code" "$said"
+        return 1
+    fi
+    contains 'the message' "$said" "$1"
+}
+
+second_instance() {
+    airlockd_launch
+    refuses 'another airlockd uses the data-dir' --config "$airlockd_dir/airlockd.conf" || return 1
+    refuses "${AIRLOCK_SERVER##*:}" --listen "$AIRLOCK_SERVER" --data-dir "$airlockd_dir/data2" ||
+        return 1
+    airlock run -l bash -e : || return 1
+    airlockd_stop
+}
+
+dead_launcher() {
+    local code=0 processes
+    airlockd_launch
+    start_job
+    mapfile -t processes < <(descendants_of "$airlockd_pid")
+    kill -KILL "$launcher_pid"
+    wait_until 1000 all_dead "$airlockd_pid" || { echo 'airlockd lives on' && return 1; }
+    wait "$airlockd_job" || code=$?
+    [ "$code" != 0 ] || { echo 'the exit code is 0' && return 1; }
+    all_dead_in_a_second "${processes[@]}"
+}
+
+# What the dead launcher could not remove, the next start of the instance removes.
+next_start() {
+    airlockd_launch
+    local leftover
+    leftover=$(find "${airlockd_cgroups[@]}" -mindepth 1 -type d)
+    equal 'what is left of earlier jobs' "$leftover" '' && airlock run -l bash -e : && airlockd_stop
+}
+
+killed_in_mid_run() {
+    local processes
+    airlockd_launch
+    start_job
+    mapfile -t processes < <(descendants_of "$airlockd_pid")
+    [ "${#processes[@]}" -ge 5 ] || { echo "only ${#processes[@]} processes" && return 1; }
+    kill -KILL "$airlockd_pid"
+    gone_in_a_second "${processes[@]}"
+}
+
+wrong_configuration() {
+    local conf=$airlockd_dir/wrong.conf
+    printf '[server]\nrun_slots = many\n' >"$conf"
+    refuses "$conf:2: [server] run_slots" --config "$conf" || return 1
+    refuses "$conf:2: [server] run_slots" --config "$conf" --check-config || return 1
+    printf '[server]\nno_such_key = 1\n' >"$conf"
+    refuses no_such_key --config "$conf" || return 1
+    printf '[cells]\nuid_base = 1\n' >"$conf"
+    refuses "$conf:2: [cells]" --config "$conf" --check-config || return 1
+    refuses /nonexistent --config /nonexistent || return 1
+    refuses --nonsense --nonsense
+}
+
+good_configuration() {
+    airlockd --config "$root/service/airlockd.example.conf" --check-config
+}
+
+local_backend() {
+    local dir=$airlockd_dir
+    airlockd_configure '[local]' 'allow_unsafe = yes'
+    as_root rm -rf "$dir"
+    airlockd_launch
+    airlock run --backend local -l bash -e 'echo ready' || return 1
+    airlockd_stop
+}
+
+unix_socket() {
+    sed -i 's|^listen = .*|listen = unix:/tmp/airlock-test.'$$'.sock|' "$airlockd_dir/airlockd.conf"
+    airlockd_launch
+    equal 'the address' "$AIRLOCK_SERVER" "unix:/tmp/airlock-test.$$.sock" || return 1
+    airlock run -l bash -e : || return 1
+    airlockd_stop
+}
+
+# One check, and no airlockd left for the next.
+life() {
+    check "life: $1" "$2"
+    airlockd_kill
+}
+
+main() {
+    [ "$(id -u)" = 0 ] || { echo 'this test needs root' >&2 && return 1; }
+    trap airlockd_clean EXIT
+    airlockd_configure
+    life 'SIGTERM lets a running job end' drains
+    life 'while draining, new jobs are refused' refuses_while_draining
+    life 'a second instance on the data-dir or the port' second_instance
+    life 'without its launcher airlockd ends within a second' dead_launcher
+    life 'the next start removes what was left' next_start
+    life 'kill -9 leaves no process and no cgroup' killed_in_mid_run
+    life 'a wrong configuration' wrong_configuration
+    life 'the example configuration' good_configuration
+    life 'a unix socket' unix_socket
+    life 'the local backend, when it is allowed' local_backend
+    checks_passed
+}
+
+main
