@@ -17,7 +17,7 @@ static grpc_byte_buffer *pack_event(struct al_stream *stream, struct al_event *e
     response.job_id = (char *)al_job_id(job);
     response.timestamp = &timestamp;
     response.sequence = event->sequence;
-    response.stdin_received = atomic_load(&stream->stdin_received);
+    response.stdin_received = al_stream_stdin_received(stream);
     ProtobufCBinaryData bytes = {.data = event->bytes.data, .len = event->bytes.len};
     switch (event->kind) {
     case AL_EVENT_STDOUT:

@@ -29,8 +29,8 @@ struct al_stream {
     bool stdin_ended; /* by a message: more stdin is an error */
     bool terminal;
 
-    atomic_ullong stdin_received; /* bytes of stdin handed to the job */
     pthread_mutex_t lock;         /* guards what follows */
+    uint64_t stdin_received;      /* bytes of stdin handed to the job */
     struct al_arena *stdin_arena; /* of a message whose stdin is not all handed over; or NULL */
     struct al_bytes stdin_rest;
 };
@@ -40,6 +40,10 @@ void al_stream_input_start(struct al_stream *stream);
 
 /* Frees what was read. */
 void al_stream_input_finish(struct al_stream *stream);
+
+/* Bytes of stdin that the job has got: no output of its program that answers them is sent with
+ * less. Any thread. */
+uint64_t al_stream_stdin_received(struct al_stream *stream);
 
 /* A mistake of the client's: the job dies, the call ends with that status. */
 void al_stream_fail(struct al_stream *stream, const struct al_err *err);

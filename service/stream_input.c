@@ -18,7 +18,7 @@ static bool push_stdin(struct al_stream *stream)
     struct al_bytes *rest = &stream->stdin_rest;
     if (arena) {
         size_t taken = al_ctl_stdin_push(ctl_of(stream), rest->data, rest->len);
-        atomic_fetch_add(&stream->stdin_received, taken);
+        stream->stdin_received += taken;
         rest->data += taken;
         rest->len -= taken;
     }
@@ -31,6 +31,14 @@ static bool push_stdin(struct al_stream *stream)
         al_arena_destroy(arena);
     }
     return all;
+}
+
+uint64_t al_stream_stdin_received(struct al_stream *stream)
+{
+    pthread_mutex_lock(&stream->lock);
+    uint64_t received = stream->stdin_received;
+    pthread_mutex_unlock(&stream->lock);
+    return received;
 }
 
 /* The program has read some of its stdin. The job's thread. */
