@@ -88,6 +88,13 @@ static int clean_process(int socket)
     close_range((unsigned)socket + 1, ~0U, 0);
     setsid(); /* a Ctrl-C for airlockd drains it; it must not kill the jobs under it */
     umask(022);
+    struct sigaction dfl = {.sa_handler = SIG_DFL};
+    for (int sig = 1; sig < NSIG; sig++) {
+        sigaction(sig, &dfl, NULL);
+    }
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGPIPE, &ignore, NULL);
     struct rlimit files;

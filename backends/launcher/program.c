@@ -252,13 +252,12 @@ static int set_limits(const struct al_quotas *q, struct al_err *err)
     return 0;
 }
 
-/* Nothing of the launcher's own surroundings may reach the program. */
+/* Nothing of the launcher's own surroundings may reach the program. Of the signals, SIGPIPE is the
+ * only one that the launcher does not leave at its default. */
 static void reset_process(void)
 {
     struct sigaction dfl = {.sa_handler = SIG_DFL};
-    for (int sig = 1; sig < NSIG; sig++) {
-        sigaction(sig, &dfl, NULL);
-    }
+    sigaction(SIGPIPE, &dfl, NULL);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

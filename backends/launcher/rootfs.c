@@ -185,12 +185,13 @@ int al_rootfs_prepare(const struct al_cells_config *config, struct al_err *err)
 }
 
 /* The job's one tmpfs, so that everything it can write is bounded by disk_mb together. */
-static int mount_disk(const char *target, const struct al_quotas *quotas, uid_t uid,
+static int mount_disk(const char *target, const struct al_quotas *quotas, uid_t uid, mode_t mode,
                       struct al_err *err)
 {
     char options[128];
-    snprintf(options, sizeof options, "mode=0755,uid=%u,gid=%u,size=%um,nr_inodes=%llu", uid, uid,
-             quotas->disk_mb, INODES_BASE + (unsigned long long)INODES_PER_MB * quotas->disk_mb);
+    snprintf(options, sizeof options, "mode=0%o,uid=%u,gid=%u,size=%um,nr_inodes=%llu", mode, uid,
+             uid, quotas->disk_mb,
+             INODES_BASE + (unsigned long long)INODES_PER_MB * quotas->disk_mb);
     return do_mount("airlock", target, "tmpfs", MS_NOSUID | MS_NODEV, options, err);
 }
 
@@ -256,21 +257,18 @@ int al_rootfs_enter(const struct al_quotas *quotas, struct al_err *err)
     if (umount2("/.old", MNT_DETACH) < 0) {
         return al_err_errno(err, errno, "cannot leave the host's file system");
     }
-    rc = mount_disk("/.disk", quotas, AL_CELL_UID, err);
+    /* Its root stays mounted, closed to the program: an unmount would wait for every CPU. */
+    rc = mount_disk("/.disk", quotas, 0, 0700, err);
     rc = rc < 0 ? rc : bind_disk("work", "/sandbox", 0755, err);
     rc = rc < 0 ? rc : bind_disk("tmp", "/tmp", 01777, err);
     rc = rc < 0 ? rc : bind_disk("shm", "/dev/shm", 01777, err);
-    rc = rc < 0 ? rc : mask_proc(err);
-    if (rc == 0 && umount2("/.disk", MNT_DETACH) < 0) {
-        rc = al_err_errno(err, errno, "umount /.disk");
-    }
-    return rc;
+    return rc < 0 ? rc : mask_proc(err);
 }
 
 int al_rootfs_enter_local(const struct al_quotas *quotas, uid_t uid, struct al_err *err)
 {
     int rc = do_mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL, err);
-    rc = rc < 0 ? rc : mount_disk(AL_LOCAL_DIR, quotas, uid, err);
+    rc = rc < 0 ? rc : mount_disk(AL_LOCAL_DIR, quotas, uid, 0755, err);
     if (rc < 0) {
         return rc;
     }
