@@ -136,6 +136,12 @@ def what_a_result_says(stub):
 
 
 @check
+def no_code_at_all(stub):
+    for language in ("python", "javascript", "typescript", "bash"):
+        assert_succeeded(run(stub, "", language), b"")
+
+
+@check
 def a_signal(stub):
     result = run(stub, "kill -SEGV $$", "bash")
     assert_ended(result, pb.JOB_STATUS_FAILED, pb.REASON_SIGNAL)
@@ -257,7 +263,7 @@ def the_tenant_of_the_metadata(stub):
 @check
 def malformed_requests(stub):
     invalid = grpc.StatusCode.INVALID_ARGUMENT
-    assert_refused(invalid, "code", lambda: run(stub, ""))
+    assert_refused(invalid, "code", lambda: run(stub, "x" * (1 << 20) + "x"))
     for seconds in (-1.0, float("nan"), float("inf"), 1e300):
         quotas = pb.Quotas(wall_seconds=seconds)
         assert_refused(invalid, "wall_seconds", lambda: run(stub, "echo", quotas=quotas))

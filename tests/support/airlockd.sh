@@ -2,7 +2,7 @@
 # Starts, watches and stops an airlockd of one's own, for scripts that source this file. The caller
 # puts airlockd and airlock on PATH, and calls airlockd_clean at its end (trap … EXIT).
 #
-# After airlockd_start:
+# After airlockd_configure and airlockd_launch:
 #   AIRLOCK_SERVER   its address, exported: airlock finds it there
 #   airlockd_dir     temporary folder: airlockd.conf, data/, log
 #   airlockd_pid     its process id
@@ -19,7 +19,8 @@ as_root() {
     fi
 }
 
-# Makes the folder with a configuration: the given lines, which begin in [server].
+# Makes the folder with a configuration: the given lines, if any, which begin in [server].
+# shellcheck disable=SC2120
 airlockd_configure() {
     airlockd_dir=$(mktemp -d "${TMPDIR:-/tmp}/airlock.XXXXXX")
     chmod 755 "$airlockd_dir" # airlockd's user has to reach data/
@@ -51,11 +52,6 @@ airlockd_launch() {
         -lname '/sys/fs/cgroup/*/airlock-*' -printf '%l\n')
 }
 
-airlockd_start() {
-    airlockd_configure "$@"
-    airlockd_launch
-}
-
 children_of() {
     cat /proc/"$1"/task/*/children 2>/dev/null | tr -s ' ' '\n'
 }
@@ -83,11 +79,14 @@ wait_until() {
     done
 }
 
-# True when none of the processes is alive; a zombie is not.
+# True when none of the processes is alive. One that exits (a zombie, or pid 1 of a namespace whose
+# dead nobody has waited for yet) is not: it runs no code any more.
 all_dead() {
-    local pid
+    local pid line fields exiting=4 # PF_EXITING
     for pid; do
-        ! grep -qs '^State:[[:space:]][^Z]' "/proc/$pid/status" || return 1
+        line=$(cat "/proc/$pid/stat" 2>/dev/null) || continue
+        read -ra fields <<<"${line##*) }" # state ppid pgrp session tty tpgid flags ...
+        [ "${fields[0]}" = Z ] || [ $((fields[6] & exiting)) != 0 ] || return 1
     done
 }
 
@@ -106,8 +105,13 @@ airlockd_stop() {
     wait "$airlockd_job" && wait_until 2000 airlockd_left_nothing && airlockd_pid=''
 }
 
+airlockd_kill() {
+    [ -z "$airlockd_pid" ] || all_dead "$airlockd_pid" || as_root kill -KILL "$airlockd_pid"
+    airlockd_pid=''
+}
+
 # For the end of a script: kills what still runs, removes the folder.
 airlockd_clean() {
-    [ -z "$airlockd_pid" ] || all_dead "$airlockd_pid" || as_root kill -KILL "$airlockd_pid" || true
+    airlockd_kill || true
     [ -z "$airlockd_dir" ] || as_root rm -rf -- "$airlockd_dir"
 }
