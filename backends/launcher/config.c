@@ -1,11 +1,24 @@
+/*
+ * Theory of operation. inih splits the text into sections, keys and values, but cuts what is too
+ * long for its buffers without a word and knows no line numbers: so it gets its lines from
+ * read_line, which counts them and refuses what would be cut. An indented line comes as one more
+ * value of the key above it; read_line notes that, so that it can be told from a key given twice.
+ */
 #include "backends/launcher/config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ini.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "backends/base/cleanup.h"
+#include "backends/base/io.h"
+#include "backends/launcher/config_keys.h"
+
+#define FILE_BYTES_MAX   (256u << 10)
+#define SECTION_NAME_MAX 49 /* inih's buffer, less the terminator */
 
 static const char builtin[] = "[cells]\n"
                               "system_paths = /usr /bin /sbin /lib /lib32 /lib64 /libx32\n"
@@ -32,189 +45,67 @@ static const char builtin[] = "[cells]\n"
 
 struct parse {
     struct al_cells_config *config;
-    struct al_runtime *runtime; /* of the section being read */
+    const char *path;
+    const char *next; /* the unread rest of the text */
+    const char *end;
+    int line;
+    bool indented;  /* that line */
+    bool continues; /* it goes on with the key above it */
     bool from_file;
-    char section[64];
-    bool section_from_file[AL_RUNTIMES_MAX]; /* that runtime was (re)defined by the file */
-    char *words_key; /* the list whose lines are being read: "section/key" */
-    char why[160];
+    const char *section, *key;        /* of the value being set */
+    char last[SECTION_NAME_MAX + 64]; /* "section/key" of the one before */
+    uint32_t seen;                    /* by the index of the key */
+    uint32_t seen_of_runtime[AL_RUNTIMES_MAX];
+    bool runtime_from_file[AL_RUNTIMES_MAX]; /* that runtime was (re)defined by the file */
+    struct al_err *err;
+    bool failed;
 };
 
-struct number_key {
-    const char *section;
-    const char *key;
-    double min, max;
-    size_t offset;
-    enum { AS_U32, AS_MS } as;
-};
-
-#define U32_KEY(section, key, min, max, field)                                  \
-    {                                                                           \
-        section, key, min, max, offsetof(struct al_cells_config, field), AS_U32 \
-    }
-#define MS_KEY(section, key, min, max, field)                                  \
-    {                                                                          \
-        section, key, min, max, offsetof(struct al_cells_config, field), AS_MS \
-    }
-
-static const struct number_key number_keys[] = {
-    U32_KEY("cells", "uid_base", 65536, 2147000000, uid_base),
-    U32_KEY("cells", "jobs_max", 1, 4096, jobs_max),
-    MS_KEY("maxima", "cpu_seconds", 0.001, 1e6, maxima.cpu_ms),
-    MS_KEY("maxima", "wall_seconds", 0.001, 1e7, maxima.wall_ms),
-    U32_KEY("maxima", "memory_mb", 1, 1 << 22, maxima.memory_mb),
-    U32_KEY("maxima", "pids", 1, 1 << 22, maxima.pids),
-    U32_KEY("maxima", "file_size_mb", 1, 1 << 22, maxima.file_size_mb),
-    U32_KEY("maxima", "open_files", 8, 1 << 20, maxima.open_files),
-    U32_KEY("maxima", "disk_mb", 1, 1 << 22, maxima.disk_mb),
-};
-
-static int fail(struct parse *p, const char *what, const char *range)
+/* Fails at the current key. Returns 0: inih's failure. */
+static int fail_key(struct parse *p, const char *what)
 {
-    snprintf(p->why, sizeof p->why, "%.60s%s%.60s", what, range[0] ? "; allowed: " : "", range);
+    al_err_set(p->err, AL_ERR_INVALID_ARGUMENT, "%s:%d: [%s] %s: %s", p->path, p->line, p->section,
+               p->key, what);
+    p->failed = true;
     return 0;
 }
 
-static int set_number(struct parse *p, const struct number_key *k, const char *value)
+static int fail_line(struct parse *p, const char *what)
 {
-    char *end;
-    errno = 0;
-    double v = strtod(value, &end);
-    if (errno || end == value || *end || !(v >= k->min && v <= k->max)) {
-        char range[64];
-        snprintf(range, sizeof range, "%g to %.10g", k->min, k->max);
-        return fail(p, "not a number in range", range);
-    }
-    void *at = (char *)p->config + k->offset;
-    if (k->as == AS_MS) {
-        *(int64_t *)at = (int64_t)(v * 1000);
-    } else {
-        *(uint32_t *)at = (uint32_t)v;
-    }
-    return 1;
+    al_err_set(p->err, AL_ERR_INVALID_ARGUMENT, "%s:%d: %s", p->path, p->line, what);
+    p->failed = true;
+    return 0;
 }
 
-static int set_bool(struct parse *p, bool *to, const char *value)
-{
-    bool yes = strcmp(value, "yes") == 0 || strcmp(value, "true") == 0;
-    bool no = strcmp(value, "no") == 0 || strcmp(value, "false") == 0;
-    *to = yes;
-    return yes || no ? 1 : fail(p, "not a truth value", "yes, no");
-}
-
-static int set_string(struct parse *p, char *to, size_t size, const char *value)
-{
-    if (strlen(value) >= size) {
-        return fail(p, "too long", "");
-    }
-    memcpy(to, value, strlen(value) + 1);
-    return 1;
-}
-
-/* Adds the line's words to a list. A key's first line starts the list anew, its continuation lines
- * go on. */
-static int set_words(struct parse *p, struct al_words *to, const char *key, const char *value)
-{
-    char id[128];
-    snprintf(id, sizeof id, "%d/%s/%s", p->from_file, p->section, key);
-    if (!p->words_key || strcmp(p->words_key, id) != 0) {
-        to->n = 0;
-        free(p->words_key);
-        p->words_key = strdup(id);
-    }
-    char *copy = strdup(value);
-    if (!copy || !p->words_key) {
-        return fail(p, "out of memory", "");
-    }
-    char *rest = copy;
-    for (char *word; (word = strsep(&rest, " \t")) != NULL;) {
-        if (*word && to->n == AL_ARGV_MAX) {
-            return fail(p, "too many words", "at most 24");
-        }
-        if (*word) {
-            to->word[to->n++] = word;
-        }
-    }
-    to->word[to->n] = NULL;
-    return 1;
-}
-
-static int set_aliases(struct parse *p, struct al_msg_runtime *info, const char *value)
-{
-    struct al_words words = {.n = 0};
-    if (!set_words(p, &words, "aliases", value)) {
-        return 0;
-    }
-    if (words.n > AL_LANGUAGE_ALIASES_MAX) {
-        return fail(p, "too many aliases", "at most 4");
-    }
-    for (size_t i = 0; i < AL_LANGUAGE_ALIASES_MAX; i++) {
-        if (!set_string(p, info->aliases[i], sizeof info->aliases[i],
-                        i < words.n ? words.word[i] : "")) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
-static int set_file_name(struct parse *p, char *to, size_t size, const char *value)
-{
-    if (value[0] == '\0' || value[0] == '.' || strchr(value, '/')) {
-        return fail(p, "not a plain file name", "no '/', no leading '.'");
-    }
-    return set_string(p, to, size, value);
-}
-
-static int set_runtime_key(struct parse *p, struct al_runtime *rt, const char *key,
-                           const char *value)
-{
-    struct al_msg_runtime *info = &rt->info;
-    if (strcmp(key, "argv") == 0) {
-        return set_words(p, &rt->argv, key, value);
-    }
-    if (strcmp(key, "compile") == 0) {
-        return set_words(p, &rt->compile, key, value);
-    }
-    if (strcmp(key, "aliases") == 0) {
-        return set_aliases(p, info, value);
-    }
-    if (strcmp(key, "code_file") == 0) {
-        return set_file_name(p, info->code_file, sizeof info->code_file, value);
-    }
-    if (strcmp(key, "output_file") == 0) {
-        return set_file_name(p, info->output_file, sizeof info->output_file, value);
-    }
-    if (strcmp(key, "version") == 0) {
-        rt->version_given = true;
-        return set_string(p, info->version, sizeof info->version, value);
-    }
-    return fail(p, "unknown key", "aliases, argv, code_file, compile, output_file, version");
-}
-
+/* The runtime of that name, made if need be; NULL when it cannot be. A section of the file replaces
+ * what is built in. */
 static struct al_runtime *find_runtime(struct parse *p, const char *name)
 {
     struct al_cells_config *c = p->config;
-    for (size_t i = 0; i < c->n_runtimes; i++) {
-        if (strcmp(c->runtimes[i].info.name, name) == 0) {
-            if (p->from_file && !p->section_from_file[i]) {
-                c->runtimes[i] = (struct al_runtime){0};
-                set_string(p, c->runtimes[i].info.name, AL_RUNTIME_NAME_MAX, name);
-                p->section_from_file[i] = true;
-            }
-            return &c->runtimes[i];
-        }
+    size_t i = 0;
+    while (i < c->n_runtimes && strcmp(c->runtimes[i].info.name, name) != 0) {
+        i++;
     }
-    if (c->n_runtimes == AL_RUNTIMES_MAX) {
-        fail(p, "too many runtimes", "at most 32");
+    if (!al_cells_name_is_valid(name)) {
+        fail_key(p, "not a runtime's name; allowed: a-z 0-9 . _ + -");
         return NULL;
     }
-    p->section_from_file[c->n_runtimes] = p->from_file;
-    struct al_runtime *rt = &c->runtimes[c->n_runtimes++];
-    *rt = (struct al_runtime){0};
-    return set_string(p, rt->info.name, AL_RUNTIME_NAME_MAX, name) ? rt : NULL;
+    if (i == AL_RUNTIMES_MAX) {
+        fail_key(p, "too many runtimes; allowed: at most 32");
+        return NULL;
+    }
+    struct al_runtime *rt = &c->runtimes[i];
+    if (i == c->n_runtimes || (p->from_file && !p->runtime_from_file[i])) {
+        *rt = (struct al_runtime){0};
+        al_err_copy_text(rt->info.name, sizeof rt->info.name, name); /* fits: inih's are shorter */
+        p->runtime_from_file[i] = p->from_file;
+        p->seen_of_runtime[i] = 0;
+    }
+    c->n_runtimes = i == c->n_runtimes ? i + 1 : c->n_runtimes;
+    return rt;
 }
 
-static bool is_service_section(const char *section)
+static bool is_for_airlockd(const char *section, const char *key)
 {
     static const char *const names[] = {"server", "limits", "defaults"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -222,64 +113,146 @@ static bool is_service_section(const char *section)
             return true;
         }
     }
-    return false;
+    /* It refuses what neither knows. */
+    return strcmp(section, "maxima") == 0 && !al_cells_key_find(section, key);
 }
 
-static int set_cells_key(struct parse *p, const char *section, const char *key, const char *value)
+static int set_key(struct parse *p, struct al_runtime *rt, const char *value)
 {
-    for (size_t i = 0; i < sizeof number_keys / sizeof number_keys[0]; i++) {
-        if (strcmp(number_keys[i].section, section) == 0 && strcmp(number_keys[i].key, key) == 0) {
-            return set_number(p, &number_keys[i], value);
-        }
+    const struct al_cells_key *key = al_cells_key_find(rt ? "runtime" : p->section, p->key);
+    if (!key || (!rt && strcmp(p->section, "runtime") == 0)) {
+        return fail_key(p, "unknown section or key");
     }
-    if (strcmp(section, "maxima") == 0) {
-        return 1; /* output and artifacts: airlockd's business, which also refuses unknown keys */
+    uint32_t *seen = rt ? &p->seen_of_runtime[rt - p->config->runtimes] : &p->seen;
+    uint32_t bit = 1u << al_cells_key_index(key);
+    if (!p->continues && (*seen & bit)) {
+        return fail_key(p, "given twice (an indented line continues the key above it)");
     }
-    if (strcmp(section, "local") == 0 && strcmp(key, "allow_unsafe") == 0) {
-        return set_bool(p, &p->config->allow_unsafe, value);
-    }
-    if (strcmp(section, "cells") == 0 && strcmp(key, "system_paths") == 0) {
-        return set_words(p, &p->config->system_paths, key, value);
-    }
-    if (strcmp(section, "cells") == 0 && strcmp(key, "cgroup_parent") == 0) {
-        return set_string(p, p->config->cgroup_parent, sizeof p->config->cgroup_parent, value);
-    }
-    return fail(p, "unknown section or key", "");
+    *seen |= bit;
+    struct al_err why = {0};
+    return al_cells_key_set(key, p->config, rt, p->continues, value, &why) < 0
+               ? fail_key(p, why.text)
+               : 1;
 }
 
-static int on_key(void *arg, const char *section, const char *key, const char *value)
+static int on_key(void *arg, const char *section, const char *name, const char *value)
 {
     struct parse *p = arg;
-    if (p->why[0]) {
+    char id[sizeof p->last];
+    if (p->failed) {
         return 0; /* the first error is the one to show */
     }
-    if (!set_string(p, p->section, sizeof p->section, section)) {
-        return 0;
-    }
-    if (is_service_section(section)) {
+    snprintf(id, sizeof id, "%s/%s", section, name);
+    p->continues = p->indented && strcmp(id, p->last) == 0;
+    memcpy(p->last, id, sizeof id);
+    p->section = section;
+    p->key = name;
+    if (is_for_airlockd(section, name)) {
         return 1;
     }
-    if (strncmp(section, "runtime ", 8) == 0) {
-        struct al_runtime *rt = find_runtime(p, section + 8);
-        return rt ? set_runtime_key(p, rt, key, value) : 0;
+    if (strncmp(section, "runtime ", 8) != 0) {
+        return set_key(p, NULL, value);
     }
-    return set_cells_key(p, section, key, value);
+    struct al_runtime *rt = find_runtime(p, section + 8);
+    return rt ? set_key(p, rt, value) : 0;
 }
 
-static int check_runtimes(const struct al_cells_config *c, const char *path, struct al_err *err)
+/* fgets for inih. */
+static char *read_line(char *buf, int size, void *stream)
+{
+    struct parse *p = stream;
+    if (p->failed || p->next == p->end) {
+        return NULL;
+    }
+    const char *newline = memchr(p->next, '\n', (size_t)(p->end - p->next));
+    const char *after = newline ? newline + 1 : p->end;
+    size_t len = (size_t)(after - p->next);
+    const char *close = *p->next == '[' ? memchr(p->next, ']', len) : NULL;
+    p->line++;
+    p->indented = *p->next == ' ' || *p->next == '\t';
+    if (len >= (size_t)size) {
+        fail_line(p, "the line is too long; allowed: at most 198 bytes");
+    } else if (memchr(p->next, '\0', len)) {
+        fail_line(p, "a NUL byte");
+    } else if (close && close - p->next - 1 > SECTION_NAME_MAX) {
+        fail_line(p, "the section's name is too long; allowed: at most 49 bytes");
+    }
+    if (p->failed) {
+        return NULL;
+    }
+    *(char *)mempcpy(buf, p->next, len) = '\0';
+    p->next = after;
+    return buf;
+}
+
+static int parse_text(struct parse *p, const char *path, const char *text, size_t len)
+{
+    p->path = path;
+    p->next = text;
+    p->end = text + len;
+    p->line = 0;
+    p->seen = 0;
+    p->last[0] = '\0';
+    int bad_line = ini_parse_stream(read_line, p, on_key, p);
+    if (bad_line > 0 && !p->failed) {
+        p->line = bad_line;
+        fail_line(p, "neither [section] nor key = value");
+    } else if (bad_line < 0) {
+        fail_line(p, "out of memory");
+    }
+    return p->failed ? -EINVAL : 0;
+}
+
+static int parse_file(struct parse *p, const char *path)
+{
+    al_auto_free char *text = malloc(FILE_BYTES_MAX);
+    ssize_t len = text ? al_io_read_file(AT_FDCWD, path, text, FILE_BYTES_MAX) : -ENOMEM;
+    if (len < 0) {
+        return al_err_set(p->err, AL_ERR_INVALID_ARGUMENT, "%s: %s", path, strerror((int)-len));
+    }
+    p->from_file = true;
+    return parse_text(p, path, text, (size_t)len);
+}
+
+/* A relative path would be looked up in the job's own workdir. */
+static bool names_a_program(const struct al_words *argv)
+{
+    const char *program = argv->word[0];
+    return program[0] == '/' || strcmp(program, "{code}") == 0 || strcmp(program, "{output}") == 0;
+}
+
+static const char *what_is_wrong(const struct al_runtime *rt)
+{
+    if (rt->argv.n == 0) {
+        return "argv: missing";
+    }
+    if (!names_a_program(&rt->argv)) {
+        return "argv: the program is not an absolute path";
+    }
+    if (rt->compile.n > 0 && !names_a_program(&rt->compile)) {
+        return "compile: the program is not an absolute path";
+    }
+    if (rt->info.code_file[0] == '\0') {
+        return "code_file: missing";
+    }
+    return rt->compile.n > 0 && rt->info.output_file[0] == '\0' ? "output_file: missing" : NULL;
+}
+
+static int check_whole(const struct al_cells_config *c, const char *path, struct al_err *err)
 {
     for (size_t i = 0; i < c->n_runtimes; i++) {
-        const struct al_runtime *rt = &c->runtimes[i];
-        const char *missing = rt->argv.n == 0                                        ? "argv"
-                              : rt->info.code_file[0] == '\0'                        ? "code_file"
-                              : rt->compile.n > 0 && rt->info.output_file[0] == '\0' ? "output_file"
-                              : strspn(rt->info.name, "abcdefghijklmnopqrstuvwxyz0123456789._+-") !=
-                                      strlen(rt->info.name)
-                                  ? "a name of a-z 0-9 . _ + -"
-                                  : NULL;
-        if (missing) {
-            return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "%s: [runtime %s]: lacks %s", path,
-                              rt->info.name, missing);
+        const char *wrong = what_is_wrong(&c->runtimes[i]);
+        if (wrong) {
+            return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "%s: [runtime %s] %s", path,
+                              c->runtimes[i].info.name, wrong);
+        }
+    }
+    for (size_t i = 0; i < c->system_paths.n; i++) {
+        const char *at = c->system_paths.word[i];
+        if (at[0] != '/' || strstr(at, "/..")) {
+            return al_err_set(err, AL_ERR_INVALID_ARGUMENT,
+                              "%s: [cells] system_paths: %s is not an absolute path without '..'",
+                              path, at);
         }
     }
     return 0;
@@ -298,21 +271,21 @@ int al_cells_config_read(struct al_cells_config *config, const char *path, struc
                    .open_files = 1024,
                    .disk_mb = 4096},
     };
-    struct parse p = {.config = config};
-    int line = ini_parse_string(builtin, on_key, &p);
-    if (line == 0 && path) {
-        p.from_file = true;
-        line = ini_parse(path, on_key, &p);
+    struct al_err why = {0};
+    struct parse p = {.config = config, .err = err ? err : &why};
+    int rc = parse_text(&p, "builtin", builtin, sizeof builtin - 1);
+    rc = rc == 0 && path ? parse_file(&p, path) : rc;
+    rc = rc == 0 ? check_whole(config, path ? path : "builtin", err) : rc;
+    if (rc < 0) {
+        al_cells_config_finish(config);
     }
-    free(p.words_key);
-    if (line < 0) {
-        return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "%s: cannot be read", path);
-    }
-    if (line > 0) {
-        return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "%s:%d: [%s]: %s", path ? path : "builtin",
-                          line, p.section, p.why[0] ? p.why : "not a `key = value` line");
-    }
-    return check_runtimes(config, path ? path : "builtin", err);
+    return rc;
+}
+
+void al_cells_config_finish(struct al_cells_config *config)
+{
+    al_cells_texts_free(config->texts);
+    *config = (struct al_cells_config){0};
 }
 
 const struct al_runtime *al_cells_config_runtime(const struct al_cells_config *config,

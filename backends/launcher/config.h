@@ -14,19 +14,17 @@
 #include "backends/base/err.h"
 #include "backends/launcher/message.h"
 
-#define AL_ARGV_MAX         24
-#define AL_SYSTEM_PATHS_MAX 32
+#define AL_ARGV_MAX 24
 
 struct al_words {
-    char *word[AL_ARGV_MAX + 1]; /* NULL-terminated; owned by the configuration, never freed */
+    char *word[AL_ARGV_MAX + 1]; /* NULL-terminated; owned by the configuration */
     size_t n;
 };
 
 struct al_runtime {
-    struct al_msg_runtime info;
-    struct al_words argv;    /* "{code}" and "{output}" stand for the paths of those files */
-    struct al_words compile; /* n == 0: no compile step */
-    bool version_given;
+    struct al_msg_runtime info; /* version: "" until it is probed */
+    struct al_words argv;       /* "{code}" and "{output}" stand for the paths of those files */
+    struct al_words compile;    /* n == 0: no compile step */
 };
 
 struct al_cells_config {
@@ -38,10 +36,13 @@ struct al_cells_config {
     uint32_t jobs_max;       /* cells at once */
     bool allow_unsafe;       /* the local backend may run */
     char cgroup_parent[256]; /* below each hierarchy's mount; "" = the launcher's own cgroup */
+    struct al_text *texts;   /* what the words point into */
 };
 
-/* Fills in defaults and reads `path` (NULL: none) on top. */
+/* Fills in defaults and reads `path` (NULL: none) on top. An error names file, line, section, key
+ * and the allowed range. Nothing is to be finished on failure. */
 int al_cells_config_read(struct al_cells_config *config, const char *path, struct al_err *err);
+void al_cells_config_finish(struct al_cells_config *config);
 
 /* The runtime "name@version", exactly. NULL: none. */
 const struct al_runtime *al_cells_config_runtime(const struct al_cells_config *config,

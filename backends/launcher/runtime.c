@@ -98,25 +98,28 @@ static bool version_of(const char *program, char *ret, size_t size)
     return true;
 }
 
-/* A compiled language has two versions that matter: "COMPILER+INTERPRETER.VERSION". */
+/* A language that is compiled for an interpreter has two versions that matter:
+ * "COMPILER+INTERPRETER.VERSION". What is compiled to a program has its compiler's. Returns the
+ * program that is missing, or NULL. */
 static const char *probe(struct al_runtime *rt)
 {
-    char run[AL_RUNTIME_NAME_MAX], compile[AL_RUNTIME_NAME_MAX];
-    if (!version_of(rt->argv.word[0], run, sizeof run)) {
-        return rt->argv.word[0];
+    char run[AL_RUNTIME_NAME_MAX] = "unknown", compile[AL_RUNTIME_NAME_MAX];
+    const char *program = rt->argv.word[0];
+    bool interpreted = program[0] == '/'; /* else a file of the job's */
+    if (interpreted && !version_of(program, run, sizeof run)) {
+        return program;
     }
     if (rt->compile.n > 0 && !version_of(rt->compile.word[0], compile, sizeof compile)) {
         return rt->compile.word[0];
     }
-    if (rt->version_given) {
+    if (rt->info.version[0] != '\0') {
         return NULL;
     }
-    if (rt->compile.n == 0) {
-        memcpy(rt->info.version, run, sizeof run);
+    if (rt->compile.n == 0 || !interpreted) {
+        memcpy(rt->info.version, rt->compile.n == 0 ? run : compile, sizeof run);
     } else {
-        const char *slash = strrchr(rt->argv.word[0], '/');
         snprintf(rt->info.version, sizeof rt->info.version, "%.20s+%.16s.%.20s", compile,
-                 slash ? slash + 1 : rt->argv.word[0], run);
+                 strrchr(program, '/') + 1, run);
     }
     return NULL;
 }
