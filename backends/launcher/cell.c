@@ -90,7 +90,7 @@ int al_cell_create(const struct al_cell_plan *plan, int status_fd, struct al_cel
 {
     int alive[2] = {-1, -1}, ready[2] = {-1, -1};
     int pidfd = -1, rc = 0;
-    bool native = plan->spawn->kind == AL_CELL_NATIVE;
+    bool native = plan->kind == AL_CELL_NATIVE;
     if (pipe2(alive, O_CLOEXEC) < 0 || pipe2(ready, O_CLOEXEC) < 0) {
         rc = al_err_errno(err, errno, "pipe");
         goto out;
@@ -123,9 +123,8 @@ out:
     return rc;
 }
 
-int al_cell_start(const struct al_cell_plan *plan, const struct al_cell *cell, enum al_stage stage,
-                  bool first, const struct al_stage_fds *fds, struct al_process *ret,
-                  struct al_err *err)
+int al_cell_start(const struct al_cell_plan *plan, const struct al_cell *cell, bool first,
+                  int assign_fd, int status_fd, struct al_process *ret, struct al_err *err)
 {
     /* Children of the launcher are born into the cell's pid namespace until it comes back to its
      * own. */
@@ -137,7 +136,7 @@ int al_cell_start(const struct al_cell_plan *plan, const struct al_cell *cell, e
     pid_t pid = clone_process(0, &pidfd);
     int clone_errno = errno;
     if (pid == 0) {
-        al_program_main(plan, cell, stage, first, fds);
+        al_program_main(plan, cell, first, assign_fd, status_fd);
     }
     if (setns(own, CLONE_NEWPID) < 0) {
         abort(); /* every later job would be born into this cell: better no launcher at all */
@@ -147,6 +146,14 @@ int al_cell_start(const struct al_cell_plan *plan, const struct al_cell *cell, e
     }
     *ret = (struct al_process){.pid = pid, .pidfd = pidfd};
     return 0;
+}
+
+int al_cell_assign(int assign_fd, const struct al_assignment *assignment,
+                   const int fds[AL_STAGE_FDS], struct al_err *err)
+{
+    struct iovec iov = {.iov_base = (void *)assignment, .iov_len = sizeof *assignment};
+    int rc = al_io_send_fds(assign_fd, &iov, 1, fds, AL_STAGE_FDS);
+    return rc < 0 ? al_err_errno(err, -rc, "the cell's process does not listen") : 0;
 }
 
 void al_cell_kill(const struct al_cell *cell)

@@ -15,13 +15,14 @@
 #include "backends/launcher/config.h"
 #include "backends/launcher/message.h"
 
-/* What the children of one job need to know. Borrowed, and only read. */
+/* What a cell's processes know from birth. Borrowed, and only read. */
 struct al_cell_plan {
+    enum al_cell_kind kind;
+    const struct al_cells_config *config;
     const struct al_cgroups *cgroups;
     const struct sock_fprog *filter;
-    const struct al_runtime *runtime;
-    const struct al_msg_spawn *spawn;
-    uid_t init_uid; /* host ids; in a native cell they appear as 0 and AL_CELL_UID */
+    const char *name; /* of the cell's cgroups */
+    uid_t init_uid;   /* host ids; in a native cell they appear as 0 and AL_CELL_UID */
     uid_t program_uid;
 };
 
@@ -37,10 +38,21 @@ enum al_stage {
     AL_STAGE_RUN,
 };
 
-struct al_stage_fds {
-    int stdin_fd, stdout_fd, stderr_fd; /* the program's ends */
-    int bundle_fd;
-    int status_fd; /* where failures are reported; closed by exec */
+/* What a waiting process is told to become. */
+struct al_assignment {
+    enum al_stage stage;
+    bool first;       /* of its cell: sets the limits and unpacks the bundle */
+    uint32_t runtime; /* index into the configuration's */
+    struct al_msg_spawn spawn;
+};
+
+/* Passed along with it: the program's ends of its pipes, and the bundle. */
+enum {
+    AL_STAGE_STDIN,
+    AL_STAGE_STDOUT,
+    AL_STAGE_STDERR,
+    AL_STAGE_BUNDLE,
+    AL_STAGE_FDS,
 };
 
 struct al_process {
@@ -58,11 +70,14 @@ int al_cell_probe(enum al_cell_kind kind, struct al_err *err);
 int al_cell_create(const struct al_cell_plan *plan, int status_fd, struct al_cell *ret,
                    struct al_err *err);
 
-/* Clones the stage's process into the cell, as the launcher's own child. `first`: it makes the
- * job's cgroups, waits for init and unpacks the bundle. */
-int al_cell_start(const struct al_cell_plan *plan, const struct al_cell *cell, enum al_stage stage,
-                  bool first, const struct al_stage_fds *fds, struct al_process *ret,
-                  struct al_err *err);
+/* Clones a process into the cell, as the launcher's own child, that waits for its assignment on
+ * `assign_fd`. `first`: it makes the cell's cgroups and waits for init. */
+int al_cell_start(const struct al_cell_plan *plan, const struct al_cell *cell, bool first,
+                  int assign_fd, int status_fd, struct al_process *ret, struct al_err *err);
+
+/* Tells the process at the other end of `assign_fd`; the fds stay the caller's. */
+int al_cell_assign(int assign_fd, const struct al_assignment *assignment,
+                   const int fds[AL_STAGE_FDS], struct al_err *err);
 
 /* Kills everything in the cell; init and the program are still to be waited for. */
 void al_cell_kill(const struct al_cell *cell);
@@ -72,4 +87,4 @@ void al_cell_kill(const struct al_cell *cell);
 _Noreturn void al_init_main(const struct al_cell_plan *plan, int alive_fd, int ready_fd,
                             int status_fd);
 _Noreturn void al_program_main(const struct al_cell_plan *plan, const struct al_cell *cell,
-                               enum al_stage stage, bool first, const struct al_stage_fds *fds);
+                               bool first, int assign_fd, int status_fd);

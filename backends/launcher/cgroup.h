@@ -26,17 +26,20 @@ struct al_cgroups;
 struct al_cgroup_ops {
     const char *name;
     uint32_t layers; /* enum al_layer that a group enforces */
-    /* Makes the group and writes its limits. On failure nothing is left. */
-    int (*make)(const struct al_cgroups *groups, const char *job_id, const struct al_quotas *quotas,
-                struct al_err *err);
+    /* Makes the group, without limits. On failure nothing is left. */
+    int (*make)(const struct al_cgroups *groups, const char *name, struct al_err *err);
+    /* Writes the limits; the group may be in use already. Needs only the folders' fds and root's
+     * own uid, so that a process inside of a cell can still do it. */
+    int (*limit)(const struct al_cgroups *groups, const char *name, const struct al_quotas *quotas,
+                 struct al_err *err);
     /* Moves the calling process in. */
-    int (*join)(const struct al_cgroups *groups, const char *job_id, struct al_err *err);
+    int (*join)(const struct al_cgroups *groups, const char *name, struct al_err *err);
     /* User and system time so far; -1 when the group is not there. */
-    int64_t (*cpu_us)(const struct al_cgroups *groups, const char *job_id);
+    int64_t (*cpu_us)(const struct al_cgroups *groups, const char *name);
     /* What cannot be read stays 0. */
-    void (*usage)(const struct al_cgroups *groups, const char *job_id, struct al_cgroup_usage *ret);
+    void (*usage)(const struct al_cgroups *groups, const char *name, struct al_cgroup_usage *ret);
     /* Removes the group. 0 also when there is none; -EBUSY while a dying process holds it. */
-    int (*remove)(const struct al_cgroups *groups, const char *job_id);
+    int (*remove)(const struct al_cgroups *groups, const char *name);
     /* Kills every process of every group of the instance and removes the groups, at most for a
      * second; true when none is left. With `folder`, the instance's own folder goes too. */
     bool (*sweep)(const struct al_cgroups *groups, bool folder);

@@ -18,26 +18,26 @@
 
 #define SWEEP_MS 1000
 
-static int write_value(int dir, const char *job_id, const char *file, uint64_t value)
+static int write_value(int dir, const char *name, const char *file, uint64_t value)
 {
     char path[128], text[32];
-    snprintf(path, sizeof path, "%s/%s", job_id, file);
+    snprintf(path, sizeof path, "%s/%s", name, file);
     snprintf(text, sizeof text, "%" PRIu64, value);
     return al_io_write_file(dir, path, text);
 }
 
-static uint64_t read_value(int dir, const char *job_id, const char *file)
+static uint64_t read_value(int dir, const char *name, const char *file)
 {
     char path[128], text[64];
-    snprintf(path, sizeof path, "%s/%s", job_id, file);
+    snprintf(path, sizeof path, "%s/%s", name, file);
     return al_io_read_file(dir, path, text, sizeof text) > 0 ? strtoull(text, NULL, 10) : 0;
 }
 
 /* The number behind `key` in a file of "key number" lines. */
-static uint64_t read_keyed(int dir, const char *job_id, const char *file, const char *key)
+static uint64_t read_keyed(int dir, const char *name, const char *file, const char *key)
 {
     char path[128], text[512];
-    snprintf(path, sizeof path, "%s/%s", job_id, file);
+    snprintf(path, sizeof path, "%s/%s", name, file);
     if (al_io_read_file(dir, path, text, sizeof text) <= 0) {
         return 0;
     }
@@ -51,93 +51,88 @@ static uint64_t read_keyed(int dir, const char *job_id, const char *file, const 
     return 0;
 }
 
-static int remove_v1(const struct al_cgroups *groups, const char *job_id)
+static int remove_v1(const struct al_cgroups *groups, const char *name)
 {
     int result = 0;
     for (size_t i = 0; i < groups->n_dirs; i++) {
-        if (unlinkat(groups->dirs[i].fd, job_id, AT_REMOVEDIR) < 0 && errno != ENOENT) {
+        if (unlinkat(groups->dirs[i].fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT) {
             result = -errno;
         }
     }
     return result;
 }
 
-static int write_limits(const struct al_cgroups *groups, const char *job_id,
-                        const struct al_quotas *quotas, struct al_err *err)
+static int limit_v1(const struct al_cgroups *groups, const char *name,
+                    const struct al_quotas *quotas, struct al_err *err)
 {
     int memory = groups->dirs[groups->memory].fd;
     uint64_t bytes = (uint64_t)quotas->memory_mb << 20;
-    int rc = write_value(memory, job_id, "memory.limit_in_bytes", bytes);
+    int rc = write_value(memory, name, "memory.limit_in_bytes", bytes);
     if (rc < 0) {
-        return al_err_errno(err, -rc, "memory.limit_in_bytes");
+        return al_err_errno(err, -rc, "memory_mb: %u MiB are too few to start a program in",
+                            quotas->memory_mb);
     }
     /* Memory plus swap; a kernel without swap accounting has no such file, and then swappiness 0
      * keeps the job out of swap as far as that kernel can. */
-    rc = write_value(memory, job_id, "memory.memsw.limit_in_bytes", bytes);
+    rc = write_value(memory, name, "memory.memsw.limit_in_bytes", bytes);
     if (rc == -ENOENT || rc == -EACCES || rc == -EOPNOTSUPP) {
-        rc = write_value(memory, job_id, "memory.swappiness", 0);
+        rc = write_value(memory, name, "memory.swappiness", 0);
     }
     if (rc < 0) {
         return al_err_errno(err, -rc, "memory.memsw.limit_in_bytes");
     }
-    rc = write_value(groups->dirs[groups->pids].fd, job_id, "pids.max", quotas->pids);
+    rc = write_value(groups->dirs[groups->pids].fd, name, "pids.max", quotas->pids);
     return rc < 0 ? al_err_errno(err, -rc, "pids.max") : 0;
 }
 
-static int make_v1(const struct al_cgroups *groups, const char *job_id,
-                   const struct al_quotas *quotas, struct al_err *err)
+static int make_v1(const struct al_cgroups *groups, const char *name, struct al_err *err)
 {
     for (size_t i = 0; i < groups->n_dirs; i++) {
-        if (mkdirat(groups->dirs[i].fd, job_id, 0755) < 0) {
-            int rc = al_err_errno(err, errno, "mkdir %s/%s", groups->dirs[i].path, job_id);
-            remove_v1(groups, job_id);
+        if (mkdirat(groups->dirs[i].fd, name, 0755) < 0) {
+            int rc = al_err_errno(err, errno, "mkdir %s/%s", groups->dirs[i].path, name);
+            remove_v1(groups, name);
             return rc;
-        }
-    }
-    int rc = write_limits(groups, job_id, quotas, err);
-    if (rc < 0) {
-        remove_v1(groups, job_id);
-    }
-    return rc;
-}
-
-static int join_v1(const struct al_cgroups *groups, const char *job_id, struct al_err *err)
-{
-    char path[64];
-    snprintf(path, sizeof path, "%s/cgroup.procs", job_id);
-    for (size_t i = 0; i < groups->n_dirs; i++) {
-        int rc = al_io_write_file(groups->dirs[i].fd, path, "0");
-        if (rc < 0) {
-            return al_err_errno(err, -rc, "cannot join %s/%s", groups->dirs[i].path, job_id);
         }
     }
     return 0;
 }
 
-static int64_t cpu_us_v1(const struct al_cgroups *groups, const char *job_id)
+static int join_v1(const struct al_cgroups *groups, const char *name, struct al_err *err)
 {
-    uint64_t ns = read_value(groups->dirs[groups->cpuacct].fd, job_id, "cpuacct.usage");
+    char path[64];
+    snprintf(path, sizeof path, "%s/cgroup.procs", name);
+    for (size_t i = 0; i < groups->n_dirs; i++) {
+        int rc = al_io_write_file(groups->dirs[i].fd, path, "0");
+        if (rc < 0) {
+            return al_err_errno(err, -rc, "cannot join %s/%s", groups->dirs[i].path, name);
+        }
+    }
+    return 0;
+}
+
+static int64_t cpu_us_v1(const struct al_cgroups *groups, const char *name)
+{
+    uint64_t ns = read_value(groups->dirs[groups->cpuacct].fd, name, "cpuacct.usage");
     return (int64_t)(ns / 1000);
 }
 
-static void usage_v1(const struct al_cgroups *groups, const char *job_id,
-                     struct al_cgroup_usage *ret)
+static void usage_v1(const struct al_cgroups *groups, const char *name, struct al_cgroup_usage *ret)
 {
     int memory = groups->dirs[groups->memory].fd;
     int pids = groups->dirs[groups->pids].fd;
     *ret = (struct al_cgroup_usage){
-        .cpu_us = cpu_us_v1(groups, job_id),
-        .memory_peak_bytes = read_value(memory, job_id, "memory.max_usage_in_bytes"),
-        .oom_kills = (uint32_t)read_keyed(memory, job_id, "memory.oom_control", "oom_kill"),
-        .pids_denied = (uint32_t)read_keyed(pids, job_id, "pids.events", "max"),
-        .pids_peak = (uint32_t)read_value(pids, job_id, "pids.peak"),
+        .cpu_us = cpu_us_v1(groups, name),
+        .memory_peak_bytes = read_value(memory, name, "memory.max_usage_in_bytes"),
+        .oom_kills = (uint32_t)read_keyed(memory, name, "memory.oom_control", "oom_kill"),
+        .pids_denied = (uint32_t)read_keyed(pids, name, "pids.events", "max"),
+        .pids_peak = (uint32_t)read_value(pids, name, "pids.peak"),
     };
 }
 
-static void kill_group(int dir, const char *job_id)
+static void kill_group(int dir, const char *name)
 {
     char path[NAME_MAX + 32];
-    snprintf(path, sizeof path, "%s/cgroup.procs", job_id);
+    snprintf(path, sizeof path, "%s/cgroup.procs", name);
     al_auto_close int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
     al_auto_fclose FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
     if (!f) {
@@ -193,6 +188,7 @@ const struct al_cgroup_ops al_cgroup_v1_ops = {
     .name = "cgroup v1",
     .layers = AL_LAYER_CGROUP_MEMORY | AL_LAYER_CGROUP_PIDS | AL_LAYER_CGROUP_CPU,
     .make = make_v1,
+    .limit = limit_v1,
     .join = join_v1,
     .cpu_us = cpu_us_v1,
     .usage = usage_v1,

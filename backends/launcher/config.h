@@ -15,6 +15,7 @@
 #include "backends/launcher/message.h"
 
 #define AL_ARGV_MAX 24
+#define AL_POOL_MAX 256
 
 struct al_words {
     char *word[AL_ARGV_MAX + 1]; /* NULL-terminated; owned by the configuration */
@@ -34,6 +35,7 @@ struct al_cells_config {
     struct al_quotas maxima;
     uid_t uid_base;          /* first of the host uids that cells use */
     uint32_t jobs_max;       /* cells at once */
+    uint32_t prepared;       /* native cells made ahead; 0: none */
     bool allow_unsafe;       /* the local backend may run */
     char cgroup_parent[256]; /* below each hierarchy's mount; "" = the launcher's own cgroup */
     struct al_text *texts;   /* what the words point into */

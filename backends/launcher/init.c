@@ -30,10 +30,10 @@ static int bring_loopback_up(struct al_err *err)
     return 0;
 }
 
-static int build_native(const struct al_cell_plan *plan, struct al_err *err)
+static int build_native(struct al_err *err)
 {
     int rc = al_child_become(0, err);
-    rc = rc < 0 ? rc : al_rootfs_enter(&plan->spawn->quotas, err);
+    rc = rc < 0 ? rc : al_rootfs_enter(err);
     rc = rc < 0 ? rc : bring_loopback_up(err);
     if (rc == 0 && sethostname("sandbox", strlen("sandbox")) < 0) {
         rc = al_err_errno(err, errno, "sethostname");
@@ -43,7 +43,7 @@ static int build_native(const struct al_cell_plan *plan, struct al_err *err)
 
 static int build_local(const struct al_cell_plan *plan, struct al_err *err)
 {
-    return al_rootfs_enter_local(&plan->spawn->quotas, plan->program_uid, err);
+    return al_rootfs_enter_local(plan->program_uid, err);
 }
 
 /* In a native cell init is root of its own user namespace already; in a local one it is still the
@@ -51,7 +51,7 @@ static int build_local(const struct al_cell_plan *plan, struct al_err *err)
 static int give_privileges_away(const struct al_cell_plan *plan, struct al_err *err)
 {
     int rc = al_child_drop_bounding_set(err);
-    if (rc == 0 && plan->spawn->kind == AL_CELL_LOCAL) {
+    if (rc == 0 && plan->kind == AL_CELL_LOCAL) {
         rc = al_child_become(plan->init_uid, err);
     }
     return rc < 0 ? rc : al_child_drop_capabilities(err);
@@ -73,8 +73,8 @@ void al_init_main(const struct al_cell_plan *plan, int alive_fd, int ready_fd, i
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGCHLD, &ignore, NULL); /* the kernel reaps orphans */
     wait_for_byte(alive_fd);
-    bool native = plan->spawn->kind == AL_CELL_NATIVE;
-    int rc = native ? build_native(plan, &err) : build_local(plan, &err);
+    bool native = plan->kind == AL_CELL_NATIVE;
+    int rc = native ? build_native(&err) : build_local(plan, &err);
     rc = rc < 0 ? rc : give_privileges_away(plan, &err);
     if (rc < 0) {
         al_child_fail(status_fd, &err);

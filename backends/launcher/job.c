@@ -1,11 +1,11 @@
 /*
- * Theory of operation. A job's life: SPAWN → cell and first process cloned, pipes sent (SPAWNED) →
- * the status pipe ends without text: exec happened (STARTED), the wall clock runs → the process
- * ends: a compile step is reported (COMPILED) and followed by the program, a program's end ends the
- * job → init is killed and with it all that is left → both are reaped, the cgroup's figures are
- * read → EXIT, and everything is released. A limit, a KILL or a closed control socket just kill
- * init; the rest follows by itself. Each fd of a job is a source of the loop; no handler waits for
- * anything.
+ * Theory of operation. A cell's life: init and a first process cloned, which waits → SPAWN: the
+ * process is told its assignment, pipes are sent (SPAWNED) → the status pipe ends without text:
+ * exec happened (STARTED), the wall clock runs → the process ends: a compile step is reported
+ * (COMPILED) and followed by the program, a program's end ends the job → init is killed and with it
+ * all that is left → both are reaped, the cgroup's figures are read → EXIT, and everything is
+ * released. A limit, a KILL or a closed control socket just kill init; the rest follows by itself.
+ * Each fd of a job is a source of the loop; no handler waits for anything.
  */
 #include "backends/launcher/job_internal.h"
 
@@ -118,28 +118,28 @@ void al_job_release(struct al_job *job)
     for (size_t i = 0; i < AL_JOB_COUNT; i++) {
         drop_source(job, (enum al_job_source_index)i);
     }
-    int *const fds[] = {&job->bundle_fd,     &job->compile_out,   &job->fds.stdin_fd,
-                        &job->fds.stdout_fd, &job->fds.stderr_fd, &job->fds.status_fd,
+    int *const fds[] = {&job->bundle_fd,     &job->compile_out,  &job->stdio[0],
+                        &job->stdio[1],      &job->stdio[2],     &job->assign_fd,
                         &job->cell.alive_fd, &job->cell.ready_fd};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
         al_close_fd(fds[i]);
     }
     jobs->slots[job->slot] = NULL;
-    jobs->n_running--;
+    jobs->n_used--;
     free(job);
 }
 
 static void read_usage(struct al_job *job)
 {
     struct al_cgroup_usage usage;
-    job->jobs->cgroups->ops->usage(job->jobs->cgroups, job->spawn.job_id, &usage);
+    job->jobs->cgroups->ops->usage(job->jobs->cgroups, job->name, &usage);
     struct al_msg_exit *e = &job->exit;
-    e->cpu_us = usage.cpu_us;
+    e->cpu_us = usage.cpu_us > job->cpu_before_us ? usage.cpu_us - job->cpu_before_us : 0;
     e->memory_peak_bytes = usage.memory_peak_bytes;
     e->oom_kills = usage.oom_kills;
     e->pids_denied = usage.pids_denied;
     e->pids_peak = usage.pids_peak;
-    e->layers = al_cell_layers(job->spawn.kind, job->jobs->cgroups);
+    e->layers = al_cell_layers(job->plan.kind, job->jobs->cgroups);
 }
 
 static void finish_if_dead(struct al_job *job)
@@ -147,10 +147,13 @@ static void finish_if_dead(struct al_job *job)
     if (job->pid != 0 || !job->init_reaped) {
         return;
     }
+    if (job->waiting) {
+        al_pool_lost(job->jobs, job);
+    }
     read_usage(job);
     uint8_t data[AL_MSG_BYTES_MAX];
     al_job_send(job, data, al_msg_encode_exit(&job->exit, data), NULL, 0);
-    al_reaper_remove(job->jobs->reaper_fd, job->spawn.job_id);
+    al_reaper_remove(job->jobs->reaper_fd, job->name);
     al_job_release(job);
 }
 
@@ -182,6 +185,8 @@ static void on_init(struct al_source *source)
 
 /* --- stages --- */
 
+static int start_process(struct al_job *job, bool first, struct al_err *err);
+
 static void take_compile_result(struct al_job *job, int wait_status, int64_t duration_us)
 {
     uint8_t data[AL_MSG_BYTES_MAX];
@@ -193,8 +198,9 @@ static void take_compile_result(struct al_job *job, int wait_status, int64_t dur
         al_job_end_cell(job);
         return;
     }
-    job->stage = AL_STAGE_RUN;
-    if (al_job_start_stage(job, false, &err) < 0) {
+    job->assignment.stage = AL_STAGE_RUN;
+    job->assignment.first = false;
+    if (start_process(job, false, &err) < 0 || al_job_start_stage(job, &err) < 0) {
         al_job_set_error(job, err.text);
         al_job_end_cell(job);
     }
@@ -211,7 +217,7 @@ static void on_process(struct al_source *source)
     job->pid = 0;
     drop_source(job, AL_JOB_PROCESS);
     drain_status(job);
-    if (job->started && job->stage == AL_STAGE_COMPILE) {
+    if (job->started && job->assignment.stage == AL_STAGE_COMPILE) {
         take_compile_result(job, status, duration_us);
     } else {
         job->exit.ran = job->started;
@@ -237,11 +243,17 @@ static void arm_limits(struct al_job *job, int64_t now_ns, int64_t cpu_us)
 {
     static long cores;
     cores = cores > 0 ? cores : sysconf(_SC_NPROCESSORS_ONLN);
-    int64_t left_ns = (job->spawn.quotas.cpu_ms * 1000 - cpu_us) * 1000 / (cores > 0 ? cores : 1);
+    int64_t left_ns =
+        (job->assignment.spawn.quotas.cpu_ms * 1000 - cpu_us) * 1000 / (cores > 0 ? cores : 1);
     left_ns = left_ns > CPU_CHECK_MIN_NS ? left_ns : CPU_CHECK_MIN_NS;
     int64_t cpu_check_ns = now_ns + left_ns;
     al_job_arm_timer(job,
                      cpu_check_ns < job->wall_deadline_ns ? cpu_check_ns : job->wall_deadline_ns);
+}
+
+static int64_t read_cpu_us(const struct al_job *job)
+{
+    return job->jobs->cgroups->ops->cpu_us(job->jobs->cgroups, job->name);
 }
 
 void al_job_on_timer(struct al_source *source)
@@ -261,8 +273,8 @@ void al_job_on_timer(struct al_source *source)
         kill_for_limit(job, AL_LIMIT_WALL);
         return;
     }
-    int64_t cpu_us = job->jobs->cgroups->ops->cpu_us(job->jobs->cgroups, job->spawn.job_id);
-    if (cpu_us >= job->spawn.quotas.cpu_ms * 1000) {
+    int64_t cpu_us = read_cpu_us(job) - job->cpu_before_us;
+    if (cpu_us >= job->assignment.spawn.quotas.cpu_ms * 1000) {
         kill_for_limit(job, AL_LIMIT_CPU);
     } else {
         arm_limits(job, now_ns, cpu_us);
@@ -278,7 +290,8 @@ static void on_started(struct al_job *job)
         return; /* the program after its compile step: the same clock goes on */
     }
     job->announced = true;
-    job->wall_deadline_ns = now_ns + job->spawn.quotas.wall_ms * 1000000;
+    job->cpu_before_us = read_cpu_us(job);
+    job->wall_deadline_ns = now_ns + job->assignment.spawn.quotas.wall_ms * 1000000;
     arm_limits(job, now_ns, 0);
     uint8_t data[AL_MSG_BYTES_MAX];
     al_job_send(job, data, al_msg_encode_empty(AL_MSG_STARTED, data), NULL, 0);
@@ -332,44 +345,64 @@ void al_job_on_control(struct al_source *source)
 
 /* --- the start --- */
 
-int al_job_start_stage(struct al_job *job, bool first, struct al_err *err)
+/* Clones a process that waits for its assignment, and before it the cell, if it is the first. */
+static int clone_process(struct al_job *job, bool first, int status_fd, int assign_fd,
+                         struct al_process *ret, struct al_err *err)
 {
-    int status[2];
-    if (pipe2(status, O_CLOEXEC | O_NONBLOCK) < 0) {
-        return al_err_errno(err, errno, "pipe");
-    }
-    struct al_stage_fds fds = job->fds;
-    fds.bundle_fd = job->bundle_fd;
-    fds.status_fd = status[1];
-    if (job->stage == AL_STAGE_COMPILE) {
-        fds.stdout_fd = fds.stderr_fd = job->compile_out;
-    }
-    if (al_job_add_source(job, AL_JOB_STATUS, status[0], on_status) < 0) {
-        close(status[1]);
-        return al_err_errno(err, errno, "epoll");
-    }
-    job->started = false;
-    struct al_process process;
-    int rc = first ? al_cell_create(&job->plan, status[1], &job->cell, err) : 0;
-    if (rc == 0 && first) {
+    if (first) {
+        int rc = al_cell_create(&job->plan, status_fd, &job->cell, err);
+        if (rc < 0) {
+            return rc;
+        }
         job->init_reaped = false;
         al_job_add_source(job, AL_JOB_INIT, job->cell.init_pidfd, on_init);
     }
-    rc =
-        rc < 0 ? rc : al_cell_start(&job->plan, &job->cell, job->stage, first, &fds, &process, err);
-    close(status[1]);
+    return al_cell_start(&job->plan, &job->cell, first, assign_fd, status_fd, ret, err);
+}
+
+static int start_process(struct al_job *job, bool first, struct al_err *err)
+{
+    int status[2] = {-1, -1}, assign[2] = {-1, -1};
+    struct al_process process;
+    int rc = 0;
+    if (pipe2(status, O_CLOEXEC | O_NONBLOCK) < 0 ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, assign) < 0)
+    {
+        rc = al_err_errno(err, errno, "pipe");
+    }
+    job->started = false;
+    rc = rc < 0 ? rc : clone_process(job, first, status[1], assign[1], &process, err);
+    al_close_fd(&status[1]);
+    al_close_fd(&assign[1]);
     al_close_fd(&job->cell.ready_fd);
     if (rc < 0) {
+        al_close_fd(&status[0]);
+        al_close_fd(&assign[0]);
         return rc;
     }
     job->pid = process.pid;
+    job->assign_fd = assign[0];
     al_job_add_source(job, AL_JOB_PROCESS, process.pidfd, on_process);
-    if (job->stage == AL_STAGE_RUN) { /* the program has its own now: its end must be seen as EOF */
-        al_close_fd(&job->fds.stdin_fd);
-        al_close_fd(&job->fds.stdout_fd);
-        al_close_fd(&job->fds.stderr_fd);
-    }
+    al_job_add_source(job, AL_JOB_STATUS, status[0], on_status);
     return 0;
+}
+
+int al_job_make_cell(struct al_job *job, struct al_err *err)
+{
+    return start_process(job, true, err);
+}
+
+int al_job_start_stage(struct al_job *job, struct al_err *err)
+{
+    bool compile = job->assignment.stage == AL_STAGE_COMPILE;
+    const int fds[AL_STAGE_FDS] = {job->stdio[0], compile ? job->compile_out : job->stdio[1],
+                                   compile ? job->compile_out : job->stdio[2], job->bundle_fd};
+    int rc = al_cell_assign(job->assign_fd, &job->assignment, fds, err);
+    al_close_fd(&job->assign_fd);
+    for (size_t i = 0; i < 3 && !compile; i++) {
+        al_close_fd(&job->stdio[i]); /* the program has its own now: its end must be seen as EOF */
+    }
+    return rc;
 }
 
 void al_jobs_kill_all(struct al_jobs *jobs)

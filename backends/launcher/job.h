@@ -17,10 +17,13 @@ struct al_jobs {
     struct sock_fprog filter;
     uint32_t available[AL_CELL_KINDS]; /* 0: SPAWNs of that kind are refused */
     int reaper_fd;
-    struct al_job *
-        *slots; /* config->jobs_max; NULL is free. A slot stands for a pair of host uids. */
-    uint32_t n_running;
+    struct al_job **slots; /* config->jobs_max; NULL is free. A slot is a pair of host uids. */
+    uint32_t n_used;
     uint32_t next_slot;
+    uint64_t next_name;               /* of a cell's cgroups */
+    struct al_source refill;          /* a timer */
+    struct al_job *pool[AL_POOL_MAX]; /* native cells that wait, the oldest first */
+    uint32_t n_pool;
 };
 
 int al_jobs_init(struct al_jobs *jobs);

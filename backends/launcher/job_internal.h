@@ -1,4 +1,5 @@
-/* A job from the inside, for job.c (its life) and spawn.c (its birth) only. */
+/* A job from the inside, for job.c (its life), pool.c (its cell's birth) and spawn.c (its
+ * assignment) only. */
 #pragma once
 
 #include "backends/launcher/job.h"
@@ -18,24 +19,30 @@ struct al_job_source {
     struct al_job *job;
 };
 
+/* A cell, and once it has one, the job that runs in it. */
 struct al_job {
     struct al_jobs *jobs;
     uint32_t slot;
-    struct al_msg_spawn spawn;
+    char name[AL_JOB_ID_LEN +
+              1]; /* of the cell's cgroups; the job's id is not known when it is made */
     struct al_cell_plan plan;
     struct al_cell cell;
     struct al_job_source sources[AL_JOB_COUNT];
+    int assign_fd; /* to the process that waits for its assignment; -1 once it has it */
+    bool waiting;  /* made ahead, no job yet */
+
+    struct al_assignment assignment;
     int bundle_fd;
-    struct al_stage_fds fds;
+    int stdio[3];    /* the program's ends */
     int compile_out; /* the compile step's end of its pipe */
-    enum al_stage stage;
-    pid_t pid;      /* of the stage's process; 0 once it is reaped */
-    bool started;   /* the stage has been exec'd */
-    bool announced; /* STARTED was sent */
-    bool ending;    /* init was killed on purpose */
+    pid_t pid;       /* of the stage's process; 0 once it is reaped */
+    bool started;    /* the stage has been exec'd */
+    bool announced;  /* STARTED was sent */
+    bool ending;     /* init was killed on purpose */
     bool init_reaped;
     int64_t stage_started_ns;
     int64_t wall_deadline_ns;
+    int64_t cpu_before_us; /* what making the cell has cost; not the program's */
     struct al_msg_exit exit;
 };
 
@@ -49,9 +56,12 @@ void al_job_on_timer(struct al_source *source);
 /* Absolute, CLOCK_MONOTONIC. */
 void al_job_arm_timer(struct al_job *job, int64_t at_ns);
 
-/* Clones the stage's process, and the cell before it if it is the job's first. On failure there may
- * be a cell all the same (init_reaped is false): its end then ends the job. */
-int al_job_start_stage(struct al_job *job, bool first, struct al_err *err);
+/* Makes the cell with its first process, which waits. On failure there may be a cell all the same
+ * (init_reaped is false): its end then ends the job. */
+int al_job_make_cell(struct al_job *job, struct al_err *err);
+
+/* Lets the waiting process become the assignment's stage. */
+int al_job_start_stage(struct al_job *job, struct al_err *err);
 
 void al_job_send(struct al_job *job, const void *data, size_t len, const int *fds, size_t n);
 void al_job_set_error(struct al_job *job, const char *text);
@@ -59,3 +69,13 @@ void al_job_end_cell(struct al_job *job);
 
 /* Closes and frees everything; the job's processes are reaped or never were. */
 void al_job_release(struct al_job *job);
+
+/* A cell of the kind: one that was made ahead, or else a new one. NULL and an error when there can
+ * be none. */
+struct al_job *al_pool_get(struct al_jobs *jobs, enum al_cell_kind kind, struct al_err *err);
+
+/* A cell has died waiting. */
+void al_pool_lost(struct al_jobs *jobs, const struct al_job *job);
+
+/* Begins to make cells ahead. */
+int al_pool_init(struct al_jobs *jobs);

@@ -197,8 +197,8 @@ static int run(struct launcher *l, const struct options *o)
     l->jobs.config = &l->config;
     l->jobs.cgroups = &l->cgroups;
     l->socket = (struct al_source){.fd = o->socket, .fn = on_socket};
-    int rc = al_jobs_init(&l->jobs);
-    rc = rc < 0 ? rc : al_loop_init(&l->loop);
+    int rc = al_loop_init(&l->loop);
+    rc = rc < 0 ? rc : al_jobs_init(&l->jobs);
     rc = rc < 0 ? rc : al_loop_add(&l->loop, &l->socket);
     rc = rc < 0 ? rc : say_hello(l, &hello);
     rc = rc < 0 ? rc : al_loop_run(&l->loop);

@@ -1,10 +1,12 @@
 /*
  * Theory of operation. The program's process is the launcher's child, born in the cell's pid
- * namespace. While init builds the cell it makes and joins the job's cgroups, still as root of the
- * host; then it enters init's other namespaces, becomes the job's user, gives every privilege away,
- * and only then touches a byte of the request: it unpacks the bundle into the workdir, so that this
- * too is charged to the job and bounded by its limits. Last come rlimits, the seccomp filter, and
- * exec. Whatever fails is reported over the status pipe.
+ * namespace. While init builds the cell it makes and joins the cell's cgroups, still as root of the
+ * host; then it enters init's other namespaces and waits for its assignment, which may come at once
+ * or, in a cell made ahead, much later. With it come the job's limits, pipes and bundle. It sets
+ * the limits, becomes the job's user, gives every privilege away, and only then touches a byte of
+ * the request: it unpacks the bundle into the workdir, so that this too is charged to the job and
+ * bounded by its limits. Last come rlimits, the seccomp filter, and exec. Whatever fails is
+ * reported over the status pipe.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,6 +37,8 @@
 /* What the request's bundle adds up to. */
 struct program {
     const struct al_cell_plan *plan;
+    struct al_assignment assignment;
+    const struct al_runtime *runtime;
     const char *prefix; /* before every path of the sandbox: "" in a native cell */
     char workdir[PATH_BYTES];
     char code_path[PATH_BYTES + AL_RUNTIME_NAME_MAX];
@@ -51,7 +55,7 @@ static int enter_namespaces(const struct al_cell_plan *plan, const struct al_cel
                             struct al_err *err)
 {
     int flags = CLONE_NEWNS;
-    if (plan->spawn->kind == AL_CELL_NATIVE) {
+    if (plan->kind == AL_CELL_NATIVE) {
         if (unshare(CLONE_NEWCGROUP) < 0) { /* its root is the job's own group */
             return al_err_errno(err, errno, "unshare(CLONE_NEWCGROUP)");
         }
@@ -65,7 +69,7 @@ static int enter_namespaces(const struct al_cell_plan *plan, const struct al_cel
 
 static int become_user(const struct al_cell_plan *plan, struct al_err *err)
 {
-    bool native = plan->spawn->kind == AL_CELL_NATIVE;
+    bool native = plan->kind == AL_CELL_NATIVE;
     int rc = al_child_drop_bounding_set(err);
     rc = rc < 0 ? rc : al_child_become(native ? AL_CELL_UID : plan->program_uid, err);
     return rc < 0 ? rc : al_child_drop_capabilities(err);
@@ -131,7 +135,7 @@ static int take_item(struct program *p, int workdir, int tmpdir, bool unpack,
 {
     switch (item->type) {
     case AL_BUNDLE_CODE:
-        return unpack ? write_item(workdir, p->plan->runtime->info.code_file, item, err) : 0;
+        return unpack ? write_item(workdir, p->runtime->info.code_file, item, err) : 0;
     case AL_BUNDLE_FILE:
         return unpack ? write_item(workdir, item->name, item, err) : 0;
     case AL_BUNDLE_INPUTS:
@@ -266,11 +270,13 @@ static void reset_process(void)
     setpriority(PRIO_PROCESS, 0, 0);
 }
 
-static int install_stdio(const struct al_stage_fds *fds, struct al_err *err)
+static int install_stdio(const int fds[AL_STAGE_FDS], struct al_err *err)
 {
     /* All of them are above 2, so that no dup2 hits one that is still needed. */
-    if (dup2(fds->stdin_fd, 0) < 0 || dup2(fds->stdout_fd, 1) < 0 || dup2(fds->stderr_fd, 2) < 0) {
-        return al_err_errno(err, errno, "dup2");
+    for (int i = 0; i < 3; i++) {
+        if (dup2(fds[AL_STAGE_STDIN + i], i) < 0) {
+            return al_err_errno(err, errno, "dup2");
+        }
     }
     return 0;
 }
@@ -294,20 +300,20 @@ static int expand(const struct program *p, const struct al_words *words, const c
     return (int)n;
 }
 
-static _Noreturn void exec_stage(struct program *p, enum al_stage stage, int status_fd)
+static _Noreturn void exec_stage(struct program *p, int status_fd)
 {
     static const char *argv[AL_ARGV_MAX + AL_ARGS_MAX + 1];
     struct al_err err = {0};
-    const struct al_runtime *rt = p->plan->runtime;
-    int n = expand(p, stage == AL_STAGE_COMPILE ? &rt->compile : &rt->argv, argv);
+    bool compile = p->assignment.stage == AL_STAGE_COMPILE;
+    int n = expand(p, compile ? &p->runtime->compile : &p->runtime->argv, argv);
     if (n < 0) {
         al_err_errno(&err, ENOMEM, "argv");
         al_child_fail(status_fd, &err);
     }
-    if (stage == AL_STAGE_RUN) {
+    if (!compile) {
         memcpy(argv + n, p->args, p->n_args * sizeof *argv);
     }
-    if (p->plan->spawn->kind == AL_CELL_NATIVE &&
+    if (p->plan->kind == AL_CELL_NATIVE &&
         syscall(SYS_seccomp, 1 /* SECCOMP_SET_MODE_FILTER */, 0, p->plan->filter) < 0)
     {
         al_err_errno(&err, errno, "cannot load the seccomp filter");
@@ -320,27 +326,21 @@ static _Noreturn void exec_stage(struct program *p, enum al_stage stage, int sta
 
 static void prepare_paths(struct program *p)
 {
-    const struct al_msg_spawn *spawn = p->plan->spawn;
-    const struct al_msg_runtime *info = &p->plan->runtime->info;
-    p->prefix = spawn->kind == AL_CELL_NATIVE ? "" : AL_LOCAL_DIR;
-    snprintf(p->workdir, sizeof p->workdir, "%s%s", p->prefix, spawn->workdir);
+    p->runtime = &p->plan->config->runtimes[p->assignment.runtime];
+    const struct al_msg_runtime *info = &p->runtime->info;
+    p->prefix = p->plan->kind == AL_CELL_NATIVE ? "" : AL_LOCAL_DIR;
+    snprintf(p->workdir, sizeof p->workdir, "%s%s", p->prefix, p->assignment.spawn.workdir);
     snprintf(p->code_path, sizeof p->code_path, "%s/%s", p->workdir, info->code_file);
     snprintf(p->output_path, sizeof p->output_path, "%s/%s", p->workdir, info->output_file);
     snprintf(p->inputs_path, sizeof p->inputs_path, "%s/tmp/airlock-inputs.json", p->prefix);
 }
 
-static int join_cgroups(const struct al_cell_plan *plan, bool first, struct al_err *err)
-{
-    const struct al_cgroup_ops *ops = plan->cgroups->ops;
-    const char *id = plan->spawn->job_id;
-    int rc = first ? ops->make(plan->cgroups, id, &plan->spawn->quotas, err) : 0;
-    return rc < 0 ? rc : ops->join(plan->cgroups, id, err);
-}
-
 static int enter_cell(const struct al_cell_plan *plan, const struct al_cell *cell, bool first,
                       struct al_err *err)
 {
-    int rc = join_cgroups(plan, first, err);
+    const struct al_cgroup_ops *ops = plan->cgroups->ops;
+    int rc = first ? ops->make(plan->cgroups, plan->name, err) : 0;
+    rc = rc < 0 ? rc : ops->join(plan->cgroups, plan->name, err);
     if (rc < 0) {
         return rc;
     }
@@ -350,36 +350,67 @@ static int enter_cell(const struct al_cell_plan *plan, const struct al_cell *cel
     if (first && TEMP_FAILURE_RETRY(read(cell->ready_fd, &byte, 1)) != 1) {
         _exit(1); /* init failed and has said why */
     }
-    rc = enter_namespaces(plan, cell, err);
-    return rc < 0 ? rc : become_user(plan, err);
+    return enter_namespaces(plan, cell, err);
 }
 
-void al_program_main(const struct al_cell_plan *plan, const struct al_cell *cell,
-                     enum al_stage stage, bool first, const struct al_stage_fds *fds)
+static int receive_assignment(struct program *p, int assign_fd, int fds[AL_STAGE_FDS],
+                              struct al_err *err)
+{
+    size_t n = 0;
+    ssize_t got = al_io_recv_fds(assign_fd, &p->assignment, sizeof p->assignment, fds, &n);
+    if (got == 0) {
+        _exit(0); /* the launcher has no use for this cell any more */
+    }
+    if (got != (ssize_t)sizeof p->assignment || n != AL_STAGE_FDS) {
+        return al_err_set(err, AL_ERR_INTERNAL, "malformed assignment");
+    }
+    prepare_paths(p);
+    return 0;
+}
+
+/* Everything between the assignment and exec that may fail. */
+static int settle(struct program *p, const int fds[AL_STAGE_FDS], struct al_err *err)
+{
+    const struct al_cell_plan *plan = p->plan;
+    const struct al_quotas *quotas = &p->assignment.spawn.quotas;
+    bool first = p->assignment.first;
+    int rc = 0;
+    if (first) {
+        rc = al_rootfs_resize(plan->kind, quotas, err);
+        rc = rc < 0 ? rc : plan->cgroups->ops->limit(plan->cgroups, plan->name, quotas, err);
+    }
+    rc = rc < 0 ? rc : become_user(plan, err);
+    rc = rc < 0 ? rc : base_env(p) < 0 ? al_err_errno(err, ENOMEM, "environment") : 0;
+    rc = rc < 0 ? rc : read_bundle(p, fds[AL_STAGE_BUNDLE], first, err);
+    if (rc == 0 && p->has_inputs && add_env(p, "AIRLOCK_INPUTS", p->inputs_path) < 0) {
+        rc = al_err_errno(err, ENOMEM, "environment");
+    }
+    rc = rc < 0 ? rc : install_stdio(fds, err);
+    return rc < 0 ? rc : set_limits(quotas, err);
+}
+
+void al_program_main(const struct al_cell_plan *plan, const struct al_cell *cell, bool first,
+                     int assign_fd, int status_fd)
 {
     static struct program program; /* large, and this process is its only user */
     struct al_err err = {0};
     struct program *p = &program;
     p->plan = plan;
-    prepare_paths(p);
-    int keep[AL_CGROUP_DIRS_MAX + 7] = {fds->stdin_fd,  fds->stdout_fd, fds->stderr_fd,
-                                        fds->bundle_fd, fds->status_fd, cell->init_pidfd,
-                                        cell->ready_fd};
+    /* 0, 1 and 2 stay until the program's own take their place: nothing else may get their numbers.
+     */
+    int keep[AL_CGROUP_DIRS_MAX + 7] = {0,         1,        2, cell->init_pidfd, cell->ready_fd,
+                                        assign_fd, status_fd};
     for (size_t i = 0; i < AL_CGROUP_DIRS_MAX; i++) {
         keep[7 + i] = i < plan->cgroups->n_dirs ? plan->cgroups->dirs[i].fd : -1;
     }
     al_child_keep_fds(keep, sizeof keep / sizeof keep[0]);
     reset_process();
+    int fds[AL_IO_FDS_MAX];
     int rc = enter_cell(plan, cell, first, &err);
-    rc = rc < 0 ? rc : base_env(p) < 0 ? al_err_errno(&err, ENOMEM, "environment") : 0;
-    rc = rc < 0 ? rc : read_bundle(p, fds->bundle_fd, first, &err);
-    if (rc == 0 && p->has_inputs && add_env(p, "AIRLOCK_INPUTS", p->inputs_path) < 0) {
-        rc = al_err_errno(&err, ENOMEM, "environment");
-    }
-    rc = rc < 0 ? rc : install_stdio(fds, &err);
-    rc = rc < 0 ? rc : set_limits(&plan->spawn->quotas, &err);
+    rc = rc < 0 ? rc : receive_assignment(p, assign_fd, fds, &err);
+    rc = rc < 0 ? rc : settle(p, fds, &err);
     if (rc < 0) {
-        al_child_fail(fds->status_fd, &err);
+        al_child_fail(status_fd, &err);
     }
-    exec_stage(p, stage, fds->status_fd);
+    exec_stage(p, status_fd);
 }

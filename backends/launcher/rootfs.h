@@ -10,6 +10,7 @@
 #include "backends/api/job_spec.h"
 #include "backends/base/err.h"
 #include "backends/launcher/config.h"
+#include "backends/launcher/message.h"
 
 /* Where the template is mounted in the launcher's namespace, and local cells' temporary folder. */
 #define AL_RUN_DIR   "/run/airlock"
@@ -22,9 +23,13 @@
 /* In the launcher, once: a private mount namespace and the template. */
 int al_rootfs_prepare(const struct al_cells_config *config, struct al_err *err);
 
-/* In a native cell's init, with all capabilities in its namespaces: mounts and pivot. */
-int al_rootfs_enter(const struct al_quotas *quotas, struct al_err *err);
+/* In a native cell's init, with all capabilities in its namespaces: mounts and pivot. The job's
+ * tmpfs has a token size until al_rootfs_resize. */
+int al_rootfs_enter(struct al_err *err);
 
 /* In a local cell's init, still with the host's ids: /proc, and the temporary folder as a tmpfs for
  * `uid`. */
-int al_rootfs_enter_local(const struct al_quotas *quotas, uid_t uid, struct al_err *err);
+int al_rootfs_enter_local(uid_t uid, struct al_err *err);
+
+/* In the cell, with CAP_SYS_ADMIN over it: gives the job's tmpfs its size. */
+int al_rootfs_resize(enum al_cell_kind kind, const struct al_quotas *quotas, struct al_err *err);

@@ -40,13 +40,12 @@ static int make_pipe(struct al_job *job, bool program_reads, int *ret_mine, int 
 
 static int make_pipes(struct al_job *job, int mine[PIPES], struct al_err *err)
 {
-    struct al_stage_fds *f = &job->fds;
-    int rc = make_pipe(job, true, &mine[0], &f->stdin_fd, err);
-    rc = rc < 0 ? rc : make_pipe(job, false, &mine[1], &f->stdout_fd, err);
-    rc = rc < 0 ? rc : make_pipe(job, false, &mine[2], &f->stderr_fd, err);
-    if (rc == 0 && job->plan.runtime->compile.n > 0) {
+    int rc = 0;
+    for (int i = 0; i < 3 && rc == 0; i++) {
+        rc = make_pipe(job, i == 0, &mine[i], &job->stdio[i], err);
+    }
+    if (rc == 0 && job->assignment.stage == AL_STAGE_COMPILE) {
         rc = make_pipe(job, false, &mine[3], &job->compile_out, err);
-        job->stage = AL_STAGE_COMPILE;
     }
     return rc;
 }
@@ -98,61 +97,6 @@ static int check_spawn(const struct al_jobs *jobs, const struct al_msg_spawn *sp
     return 0;
 }
 
-static struct al_job *take_slot(struct al_jobs *jobs, struct al_err *err)
-{
-    if (jobs->n_running == jobs->config->jobs_max) {
-        al_err_set(err, AL_ERR_RESOURCE_EXHAUSTED, "[cells] jobs_max of %u cells are in use",
-                   jobs->config->jobs_max);
-        return NULL;
-    }
-    struct al_job *job = calloc(1, sizeof *job);
-    if (!job) {
-        al_err_errno(err, ENOMEM, "job");
-        return NULL;
-    }
-    /* Round robin: a pair of uids rests as long as it can before it is used again. */
-    while (jobs->slots[jobs->next_slot % jobs->config->jobs_max]) {
-        jobs->next_slot++;
-    }
-    job->slot = jobs->next_slot++ % jobs->config->jobs_max;
-    job->jobs = jobs;
-    jobs->slots[job->slot] = job;
-    jobs->n_running++;
-    al_job_init_sources(job);
-    job->bundle_fd = job->compile_out = -1;
-    job->fds = (struct al_stage_fds){-1, -1, -1, -1, -1};
-    job->cell = (struct al_cell){.init_pidfd = -1, .alive_fd = -1, .ready_fd = -1};
-    job->stage = AL_STAGE_RUN;
-    job->init_reaped = true; /* there is none yet */
-    return job;
-}
-
-static int start_job(struct al_job *job, struct al_err *err)
-{
-    int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (timer < 0 || al_job_add_source(job, AL_JOB_TIMER, timer, al_job_on_timer) < 0) {
-        return al_err_errno(err, errno, "timerfd");
-    }
-    al_job_arm_timer(job, al_now_ns() + SETUP_MAX_NS);
-    int mine[PIPES] = {-1, -1, -1, -1};
-    int rc = make_pipes(job, mine, err);
-    rc = rc < 0 ? rc : al_job_start_stage(job, true, err);
-    if (!job->init_reaped || rc == 0) { /* there is a cell: its end, and the error, come as EXIT */
-        uint8_t data[AL_MSG_BYTES_MAX];
-        size_t n = mine[3] >= 0 ? 4 : 3;
-        al_job_send(job, data, al_msg_encode_empty(AL_MSG_SPAWNED, data), mine, n);
-        if (rc < 0) {
-            al_job_set_error(job, err->text);
-            al_job_end_cell(job);
-            rc = 0;
-        }
-    }
-    for (size_t i = 0; i < PIPES; i++) {
-        al_close_fd(&mine[i]);
-    }
-    return rc;
-}
-
 static void refuse(int control_fd, const struct al_err *err)
 {
     struct al_msg_refused m = {0};
@@ -162,40 +106,67 @@ static void refuse(int control_fd, const struct al_err *err)
     al_io_send_fds(control_fd, &iov, 1, NULL, 0);
 }
 
+/* From here on the job's own end, and an error, come as EXIT. */
+static void assign(struct al_job *job, struct al_err *err)
+{
+    int mine[PIPES] = {-1, -1, -1, -1};
+    int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    int rc = timer < 0 || al_job_add_source(job, AL_JOB_TIMER, timer, al_job_on_timer) < 0
+                 ? al_err_errno(err, errno, "timerfd")
+                 : make_pipes(job, mine, err);
+    if (rc == 0) {
+        al_job_arm_timer(job, al_now_ns() + SETUP_MAX_NS);
+        rc = al_job_start_stage(job, err);
+    }
+    uint8_t data[AL_MSG_BYTES_MAX];
+    if (rc == 0) {
+        al_job_send(job, data, al_msg_encode_empty(AL_MSG_SPAWNED, data), mine,
+                    mine[3] >= 0 ? 4 : 3);
+    } else {
+        struct al_msg_refused m = {0};
+        memcpy(m.text, err->text, strnlen(err->text, sizeof m.text - 1));
+        al_job_send(job, data, al_msg_encode_refused(&m, data), NULL, 0);
+        al_job_end_cell(job);
+    }
+    for (size_t i = 0; i < PIPES; i++) {
+        al_close_fd(&mine[i]);
+    }
+}
+
 void al_jobs_spawn(struct al_jobs *jobs, const struct al_msg_spawn *spawn, int control_fd,
                    int bundle_fd)
 {
     struct al_err err = {0};
     const struct al_runtime *runtime = NULL;
-    int rc = check_spawn(jobs, spawn, bundle_fd, &runtime, &err);
-    struct al_job *job = rc < 0 ? NULL : take_slot(jobs, &err);
-    if (!job || al_io_set_nonblock(control_fd, true) < 0) {
+    struct al_job *job = NULL;
+    if (check_spawn(jobs, spawn, bundle_fd, &runtime, &err) == 0) {
+        job = al_pool_get(jobs, spawn->kind, &err);
+    }
+    if (!job) {
         refuse(control_fd, &err);
         close(control_fd);
         close(bundle_fd);
-        if (job) {
-            al_job_release(job);
-        }
         return;
     }
-    job->spawn = *spawn;
-    job->plan = (struct al_cell_plan){.cgroups = jobs->cgroups,
-                                      .filter = &jobs->filter,
-                                      .runtime = runtime,
-                                      .spawn = &job->spawn,
-                                      .init_uid = jobs->config->uid_base + 2 * job->slot,
-                                      .program_uid = jobs->config->uid_base + 2 * job->slot + 1};
+    bool compile = runtime->compile.n > 0;
+    job->assignment =
+        (struct al_assignment){.stage = compile ? AL_STAGE_COMPILE : AL_STAGE_RUN,
+                               .first = true,
+                               .runtime = (uint32_t)(runtime - jobs->config->runtimes),
+                               .spawn = *spawn};
     job->bundle_fd = bundle_fd;
-    rc = al_job_add_source(job, AL_JOB_CONTROL, control_fd, al_job_on_control);
-    rc = rc < 0 ? al_err_errno(&err, -rc, "epoll") : start_job(job, &err);
-    if (rc < 0) {
-        refuse(control_fd, &err);
-        al_job_release(job);
+    int rc = al_io_set_nonblock(control_fd, true);
+    if (al_job_add_source(job, AL_JOB_CONTROL, control_fd, al_job_on_control) < 0 || rc < 0) {
+        al_job_end_cell(job); /* not a socket: nobody to answer */
+        return;
     }
+    assign(job, &err);
 }
 
 int al_jobs_init(struct al_jobs *jobs)
 {
     jobs->slots = calloc(jobs->config->jobs_max, sizeof(struct al_job *));
-    return jobs->slots ? 0 : -ENOMEM;
+    jobs->next_name =
+        (uint64_t)al_wall_ns(); /* not that of a group which an earlier run left busy */
+    return jobs->slots ? al_pool_init(jobs) : -ENOMEM;
 }
