@@ -1,0 +1,27 @@
+/* What is measured against what. Each prints its rows. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "client/client.h"
+#include "tests/bench/direct.h"
+#include "tests/bench/floor.h"
+
+struct al_bench {
+    struct al_direct_env direct;
+    struct al_client *client; /* NULL: no server, only plain spawn and the backend itself */
+    struct al_floor *floor;
+    const char *folder; /* on a tmpfs */
+    bool quick;
+    /* The ratios that issue is taken with; 0: not measured. */
+    double python_ratio, echo_ratio, stream_ratio;
+};
+
+/* A language: plain spawn, the native backend without RPC, Run; at 1, 4 and 16 at a time. */
+void al_cases_program(struct al_bench *bench, const struct al_bench_program *program);
+
+/* Echo-backend Run beside the unary floor, at 1 and 16 at a time. */
+void al_cases_echo(struct al_bench *bench);
+
+/* Native Stream beside the streaming floor. */
+void al_cases_stream(struct al_bench *bench);

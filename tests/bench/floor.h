@@ -1,0 +1,27 @@
+/*
+ * What gRPC core costs by itself: calls to floor_server, which only echoes bytes and sends chunks.
+ * No messages, no checks: what Run and Stream are measured against.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "tests/bench/contest.h"
+
+#define AL_FLOOR_ECHO   "/airlock.bench.Floor/Echo"
+#define AL_FLOOR_STREAM "/airlock.bench.Floor/Stream"
+
+#define AL_FLOOR_ECHO_BYTES  16
+#define AL_FLOOR_CHUNK_BYTES ((size_t)256 << 10) /* what airlockd puts into a message at most */
+
+struct al_floor;
+
+/* One connection for all workers. */
+struct al_floor *al_floor_create(const char *address);
+void al_floor_destroy(struct al_floor *floor);
+
+/* al_contestant.once: an echo of AL_FLOOR_ECHO_BYTES. */
+void al_floor_echo(void *floor, unsigned worker);
+
+/* Receives `bytes` in messages of AL_FLOOR_CHUNK_BYTES. */
+void al_floor_stream(struct al_floor *floor, size_t bytes);

@@ -1,0 +1,124 @@
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/bench/cases.h"
+#include "tests/bench/die.h"
+#include "tests/bench/program.h"
+#include "tests/bench/table.h"
+
+struct options {
+    const char *server;
+    const char *floor;
+    const char *launcher;
+    const char *folder;
+    const char *only; /* NULL: everything */
+    bool quick;
+    bool check;
+};
+
+static struct options parse(int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"server", required_argument, NULL, 's'},   {"floor", required_argument, NULL, 'f'},
+        {"launcher", required_argument, NULL, 'l'}, {"folder", required_argument, NULL, 'd'},
+        {"only", required_argument, NULL, 'o'},     {"quick", no_argument, NULL, 'q'},
+        {"check", no_argument, NULL, 'c'},          {0}};
+    struct options o = {0};
+    for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
+        switch (c) {
+        case 's':
+            o.server = optarg;
+            break;
+        case 'f':
+            o.floor = optarg;
+            break;
+        case 'l':
+            o.launcher = optarg;
+            break;
+        case 'd':
+            o.folder = optarg;
+            break;
+        case 'o':
+            o.only = optarg;
+            break;
+        case 'q':
+            o.quick = true;
+            break;
+        case 'c':
+            o.check = true;
+            break;
+        default:
+            exit(2);
+        }
+    }
+    if (!o.launcher || !o.folder || !o.server != !o.floor) {
+        al_bench_die("is started by tests/bench/run");
+    }
+    return o;
+}
+
+static bool wanted(const struct options *o, const char *name)
+{
+    return !o->only || strcmp(o->only, name) == 0;
+}
+
+static void measure(struct al_bench *bench, const struct options *o)
+{
+    bool any = false;
+    al_table_heading();
+    for (size_t i = 0; i < AL_BENCH_PROGRAMS; i++) {
+        if (wanted(o, al_bench_programs[i].language)) {
+            al_cases_program(bench, &al_bench_programs[i]);
+            any = true;
+        }
+    }
+    if (bench->client && wanted(o, "echo")) {
+        al_cases_echo(bench);
+        any = true;
+    }
+    if (bench->client && wanted(o, "stream")) {
+        al_cases_stream(bench);
+        any = true;
+    }
+    if (!any) {
+        al_bench_die("--only: python, javascript, typescript, bash, echo or stream");
+    }
+}
+
+static bool print_aims(const struct al_bench *bench)
+{
+    const struct al_aim aims[] = {
+        {"native Run of python / plain spawn, at 1", 1.5, false, bench->python_ratio},
+        {"echo Run / unary floor, at 1", 2, false, bench->echo_ratio},
+        {"native Stream of head / streaming floor", 1.0 / 3, true, bench->stream_ratio},
+    };
+    printf("\n");
+    return al_table_aims(aims, sizeof aims / sizeof aims[0]);
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = parse(argc, argv);
+    struct al_bench bench = {.folder = options.folder, .quick = options.quick};
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigaction(SIGPIPE, &ignore, NULL); /* as airlockd does */
+    al_direct_start(&bench.direct, options.launcher, options.folder);
+    if (options.server) {
+        const struct al_client_options to = {.address = options.server};
+        bench.client = al_client_create(&to);
+        bench.floor = al_floor_create(options.floor);
+        if (!bench.client) {
+            al_bench_die("out of memory");
+        }
+    }
+    measure(&bench, &options);
+    bool met = print_aims(&bench);
+    al_client_destroy(bench.client);
+    al_floor_destroy(bench.floor);
+    al_direct_stop(&bench.direct);
+    return options.check && !met ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,72 @@
+#include "tests/bench/rpc.h"
+
+#include <string.h>
+
+#include "tests/bench/die.h"
+
+static Airlock__V1__RunRequest request_of(const struct al_bench_rpc *rpc)
+{
+    Airlock__V1__RunRequest request = AIRLOCK__V1__RUN_REQUEST__INIT;
+    request.code = (ProtobufCBinaryData){.data = (uint8_t *)rpc->code, .len = strlen(rpc->code)};
+    request.language = (char *)rpc->language;
+    request.backend = (char *)rpc->backend;
+    return request;
+}
+
+static void check_result(const struct al_bench_rpc *rpc, const Airlock__V1__ExecutionResult *result)
+{
+    if (result->status != AIRLOCK__V1__JOB_STATUS__JOB_STATUS_SUCCEEDED) {
+        al_bench_die("%s, %s: status %d: %s", rpc->backend, rpc->language, (int)result->status,
+                     result->error);
+    }
+}
+
+void al_bench_rpc_run(void *arg, unsigned worker)
+{
+    (void)worker;
+    const struct al_bench_rpc *rpc = arg;
+    Airlock__V1__RunRequest request = request_of(rpc);
+    Airlock__V1__RunResponse *response;
+    struct al_arena *arena;
+    struct al_call_status status;
+    if (al_client_run(rpc->client, &request, NULL, &arena, &response, &status) < 0) {
+        al_bench_die("Run: %s: %s", al_call_status_name(status.code), status.text);
+    }
+    check_result(rpc, response->result);
+    const ProtobufCBinaryData *output = &response->result->stdout;
+    if (output->len != strlen(rpc->output) || memcmp(output->data, rpc->output, output->len) != 0) {
+        al_bench_die("%s, %s: printed something else", rpc->backend, rpc->language);
+    }
+    al_arena_destroy(arena);
+}
+
+void al_bench_rpc_stream(void *arg, unsigned worker)
+{
+    (void)worker;
+    const struct al_bench_rpc *rpc = arg;
+    Airlock__V1__RunRequest request = request_of(rpc);
+    Airlock__V1__StreamStart start = AIRLOCK__V1__STREAM_START__INIT;
+    start.request = &request;
+    struct al_stream *stream = al_stream_create(rpc->client, NULL);
+    if (!stream || al_stream_send_start(stream, &start, -1) < 0 ||
+        al_stream_half_close(stream, -1) < 0) {
+        al_bench_die("Stream: cannot start");
+    }
+    struct al_arena *arena;
+    Airlock__V1__StreamResponse *response;
+    size_t got = 0;
+    while (al_stream_next(stream, -1, &arena, &response) == AL_STREAM_MESSAGE) {
+        if (response->event_case == AIRLOCK__V1__STREAM_RESPONSE__EVENT_STDOUT) {
+            got += response->stdout.len;
+        } else if (response->event_case == AIRLOCK__V1__STREAM_RESPONSE__EVENT_RESULT) {
+            check_result(rpc, response->result);
+        }
+        al_arena_destroy(arena);
+    }
+    const struct al_call_status *status = al_stream_status(stream);
+    if (status->code != GRPC_STATUS_OK || got != rpc->output_bytes) {
+        al_bench_die("Stream: %s: %s; %zu bytes of %zu came", al_call_status_name(status->code),
+                     status->text, got, rpc->output_bytes);
+    }
+    al_stream_destroy(stream);
+}

@@ -1,0 +1,18 @@
+/* Run and Stream of a server, through the client that everybody uses. */
+#pragma once
+
+#include "client/client.h"
+#include "tests/bench/contest.h"
+
+struct al_bench_rpc {
+    struct al_client *client; /* one connection for all workers */
+    const char *backend;
+    const char *language;
+    const char *code;
+    const char *output;  /* of a Run: what it must print */
+    size_t output_bytes; /* of a Stream: how much must come */
+};
+
+/* al_contestant.once; the argument is a struct al_bench_rpc. */
+void al_bench_rpc_run(void *rpc, unsigned worker);
+void al_bench_rpc_stream(void *rpc, unsigned worker);
