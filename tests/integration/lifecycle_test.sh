@@ -77,6 +77,7 @@ second_instance() {
 
 dead_launcher() {
     local code=0 processes
+    leftovers=()
     airlockd_launch
     start_job
     mapfile -t processes < <(descendants_of "$airlockd_pid")
@@ -84,15 +85,16 @@ dead_launcher() {
     wait_until 1000 all_dead "$airlockd_pid" || { echo 'airlockd lives on' && return 1; }
     wait "$airlockd_job" || code=$?
     [ "$code" != 0 ] || { echo 'the exit code is 0' && return 1; }
-    all_dead_in_a_second "${processes[@]}"
+    all_dead_in_a_second "${processes[@]}" || return 1
+    mapfile -t leftovers < <(find "${airlockd_cgroups[@]}" -mindepth 1 -type d)
 }
 
 # What the dead launcher could not remove, the next start of the instance removes.
 next_start() {
     airlockd_launch
-    local leftover
-    leftover=$(find "${airlockd_cgroups[@]}" -mindepth 1 -type d)
-    equal 'what is left of earlier jobs' "$leftover" '' && airlock run -l bash -e : && airlockd_stop
+    [ "${#leftovers[@]}" -gt 0 ] || { echo 'the dead launcher left nothing to remove' && return 1; }
+    ls -d "${leftovers[@]}" 2>/dev/null && return 1
+    airlock run -l bash -e : && airlockd_stop
 }
 
 killed_in_mid_run() {
