@@ -13,6 +13,7 @@
 
 #include "backends/base/log.h"
 #include "service/call.h"
+#include "service/listen_error.h"
 #include "service/rpc.h"
 #include "service/server_internal.h"
 #include "service/service.h"
@@ -264,8 +265,9 @@ int al_server_listen(struct al_server *server, const char *address, int *ret_por
     int port = grpc_server_add_http2_port(server->grpc, address, credentials);
     grpc_server_credentials_release(credentials);
     if (port == 0) {
-        return al_err_set(err, AL_ERR_UNAVAILABLE,
-                          "cannot listen on %s: it is in use, or not ours to take", address);
+        int errnum = al_listen_errno(address);
+        return errnum ? al_err_errno(err, errnum, "cannot listen on %s", address)
+                      : al_err_set(err, AL_ERR_UNAVAILABLE, "cannot listen on %s", address);
     }
     *ret_port = port;
     return 0;
