@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -52,6 +53,16 @@ struct daemon {
 };
 
 /* --- before the first thread --- */
+
+/* A Stream's output goes through blocks of 256 KiB by the thousand, freed on another thread than
+ * they were made on: they must come from a heap that is kept, not from fresh pages. Few arenas keep
+ * what each of them holds back small. */
+static void tune_malloc(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    (void)mallopt(M_TRIM_THRESHOLD, 4 << 20);
+    (void)mallopt(M_ARENA_MAX, 4);
+}
 
 /* Beside this program, or where the build puts it. */
 static int find_launcher(struct daemon *d, struct al_err *err)
@@ -320,6 +331,7 @@ int main(int argc, char **argv)
     struct al_options options;
     struct al_err err = {0};
     al_log_init("airlockd", AL_LOG_INFO);
+    tune_malloc();
     if (al_options_parse(argc, argv, &options, &err) < 0) {
         (void)fprintf(stderr, "airlockd: %s\ntry: airlockd --help\n", err.text);
         return EXIT_USAGE;

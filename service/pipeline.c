@@ -1,16 +1,33 @@
 #include "service/pipeline.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #include <openssl/evp.h>
 
 #include "backends/base/clock.h"
 
-static void record_code(struct al_job *job)
+int al_pipeline_init(struct al_pipeline *pipeline, struct al_jobs *jobs, int64_t deadline_margin_ms)
+{
+    *pipeline = (struct al_pipeline){
+        .jobs = jobs,
+        .deadline_margin_ms = deadline_margin_ms,
+        .sha256 = EVP_MD_fetch(NULL, "SHA256", NULL),
+    };
+    return pipeline->sha256 ? 0 : -ENOMEM;
+}
+
+void al_pipeline_finish(struct al_pipeline *pipeline)
+{
+    EVP_MD_free(pipeline->sha256);
+    *pipeline = (struct al_pipeline){0};
+}
+
+static void record_code(const struct al_pipeline *pipeline, struct al_job *job)
 {
     const struct al_bytes *code = &al_job_spec(job)->code;
     uint8_t digest[EVP_MAX_MD_SIZE];
-    if (EVP_Digest(code->data, code->len, digest, NULL, EVP_sha256(), NULL) == 1) {
+    if (EVP_Digest(code->data, code->len, digest, NULL, pipeline->sha256, NULL) == 1) {
         al_job_set_code_sha256(job, digest);
     }
 }
@@ -57,7 +74,7 @@ void al_pipeline_run(const struct al_pipeline *pipeline, struct al_job *job)
     struct al_result result;
     struct al_err err = {0};
     al_result_init(&result);
-    record_code(job);
+    record_code(pipeline, job);
     if (al_ctl_cancelled(al_job_ctl(job))) {
         set_cancelled(&result, "cancelled before it ran");
     } else if (!shorten_wall_limit(pipeline, job)) {
@@ -77,7 +94,7 @@ void al_pipeline_skip(const struct al_pipeline *pipeline, struct al_job *job)
 {
     struct al_result result;
     al_result_init(&result);
-    record_code(job);
+    record_code(pipeline, job);
     set_cancelled(&result, "cancelled before it ran");
     end(pipeline, job, &result);
 }

@@ -64,14 +64,16 @@ int al_service_init(struct al_service *service, const struct al_config *config,
         .request_bytes_max = config->output_memory_mb * MIB,
         .idle_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
     };
-    service->pipeline = (struct al_pipeline){
-        .jobs = service->jobs,
-        .deadline_margin_ms = config->limits.deadline_margin_ms,
-    };
-    if (!service->executor || !service->jobs || service->idle_fd < 0) {
-        int r = al_err_errno(err, service->idle_fd < 0 ? errno : ENOMEM, "cannot make the service");
+    int r = service->idle_fd < 0 ? -errno : 0;
+    if (r == 0 && (!service->executor || !service->jobs)) {
+        r = -ENOMEM;
+    }
+    if (r == 0) {
+        r = al_pipeline_init(&service->pipeline, service->jobs, config->limits.deadline_margin_ms);
+    }
+    if (r < 0) {
         al_service_finish(service);
-        return r;
+        return al_err_errno(err, -r, "cannot make the service");
     }
     return 0;
 }
@@ -79,6 +81,7 @@ int al_service_init(struct al_service *service, const struct al_config *config,
 void al_service_finish(struct al_service *service)
 {
     al_executor_destroy(service->executor);
+    al_pipeline_finish(&service->pipeline);
     al_jobs_destroy(service->jobs);
     if (service->idle_fd >= 0) {
         close(service->idle_fd);

@@ -41,7 +41,8 @@ static struct al_job *run_job(struct test_backend *backend, struct al_test_job s
                               bool cancelled, bool skip, struct al_job_info *ret)
 {
     struct al_jobs *jobs = al_jobs_create(1);
-    const struct al_pipeline pipeline = {.jobs = jobs, .deadline_margin_ms = 250};
+    struct al_pipeline pipeline;
+    assert_int_equal(al_pipeline_init(&pipeline, jobs, 250), 0);
     backend->base = (struct al_backend){.ops = &ops, .name = "b", .version = "1"};
     settings.backend = &backend->base;
     settings.ring_bytes = al_ring_bytes_for(1000);
@@ -60,6 +61,7 @@ static struct al_job *run_job(struct test_backend *backend, struct al_test_job s
     struct al_job *found = al_jobs_find(jobs, "t", al_job_id(job));
     assert_ptr_equal(found, job);
     al_job_unref(found);
+    al_pipeline_finish(&pipeline);
     al_jobs_destroy(jobs);
     return job;
 }
