@@ -80,7 +80,8 @@ int al_io_set_nonblock(int fd, bool on)
     return want == flags || fcntl(fd, F_SETFL, want) == 0 ? 0 : -errno;
 }
 
-int al_io_send_fds(int sock, const struct iovec *iov, size_t n_iov, const int *fds, size_t n_fds)
+int al_io_send_fds(int sock, const struct iovec *iov, size_t n_iov, const int *fds, size_t n_fds,
+                   bool wait)
 {
     union {
         struct cmsghdr align;
@@ -99,7 +100,9 @@ int al_io_send_fds(int sock, const struct iovec *iov, size_t n_iov, const int *f
         c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
         memcpy(CMSG_DATA(c), fds, n_fds * sizeof(int));
     }
-    return TEMP_FAILURE_RETRY(sendmsg(sock, &msg, MSG_NOSIGNAL)) < 0 ? -errno : 0;
+    return TEMP_FAILURE_RETRY(sendmsg(sock, &msg, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT))) < 0
+               ? -errno
+               : 0;
 }
 
 static size_t take_fds(struct msghdr *msg, int *fds, bool *ret_too_many)

@@ -152,7 +152,7 @@ int al_cell_assign(int assign_fd, const struct al_assignment *assignment,
                    const int fds[AL_STAGE_FDS], struct al_err *err)
 {
     struct iovec iov = {.iov_base = (void *)assignment, .iov_len = sizeof *assignment};
-    int rc = al_io_send_fds(assign_fd, &iov, 1, fds, AL_STAGE_FDS);
+    int rc = al_io_send_fds(assign_fd, &iov, 1, fds, AL_STAGE_FDS, true);
     return rc < 0 ? al_err_errno(err, -rc, "the cell's process does not listen") : 0;
 }
 

@@ -166,7 +166,7 @@ static int send_spawn(struct al_launcher *l, enum al_cell_kind kind, const struc
     uint8_t data[1024];
     struct iovec iov = {.iov_base = data, .iov_len = al_msg_encode_spawn(&m, data)};
     int fds[] = {control, bundle};
-    int rc = al_io_send_fds(l->socket, &iov, 1, fds, 2);
+    int rc = al_io_send_fds(l->socket, &iov, 1, fds, 2, true);
     return rc < 0 ? al_err_errno(err, -rc, "the launcher does not listen") : 0;
 }
 

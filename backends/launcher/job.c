@@ -77,20 +77,21 @@ void al_job_send(struct al_job *job, const void *data, size_t len, const int *fd
 {
     struct iovec iov = {.iov_base = (void *)data, .iov_len = len};
     int fd = source_of(job, AL_JOB_CONTROL)->fd;
-    if (fd >= 0 && al_io_send_fds(fd, &iov, 1, fds, n) < 0) {
+    if (fd >= 0 && al_io_send_fds(fd, &iov, 1, fds, n, false) < 0) {
         drop_source(job, AL_JOB_CONTROL);
         kill_for_caller(job);
     }
 }
 
-/* True when the stage's process has ended by itself and only waits to be reaped: then no limit has
- * ended it. */
+/* True when the program has ended by itself and only waits to be reaped: then no limit has ended
+ * it. The end of a compile step ends nothing. */
 static bool has_ended(const struct al_job *job)
 {
     siginfo_t info = {0};
-    return job->pid == 0 ||
-           (waitid(P_PID, (id_t)job->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-            info.si_pid != 0);
+    return job->assignment.stage == AL_STAGE_RUN &&
+           (job->pid == 0 ||
+            (waitid(P_PID, (id_t)job->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+             info.si_pid != 0));
 }
 
 static void kill_for_limit(struct al_job *job, enum al_limit limit)
@@ -104,9 +105,7 @@ static void kill_for_limit(struct al_job *job, enum al_limit limit)
 void al_job_set_error(struct al_job *job, const char *text)
 {
     if (job->exit.error[0] == '\0') {
-        size_t n = strnlen(text, sizeof job->exit.error - 1);
-        memcpy(job->exit.error, text, n);
-        job->exit.error[n] = '\0';
+        al_err_copy_text(job->exit.error, sizeof job->exit.error, text);
     }
 }
 
@@ -180,6 +179,7 @@ static void on_init(struct al_source *source)
         job->ending = true; /* the kernel kills the rest */
     }
     drop_source(job, AL_JOB_INIT);
+    job->cell.init_pidfd = -1; /* its number may soon be another job's */
     finish_if_dead(job);
 }
 

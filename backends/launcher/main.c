@@ -14,6 +14,8 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "backends/base/cleanup.h"
@@ -88,9 +90,11 @@ static int clean_process(int socket)
     close_range((unsigned)socket + 1, ~0U, 0);
     setsid(); /* a Ctrl-C for airlockd drains it; it must not kill the jobs under it */
     umask(022);
-    struct sigaction dfl = {.sa_handler = SIG_DFL};
+    /* The call itself: libc's refuses the two signals that it uses, which whoever started us may
+     * have left ignored all the same. All zero is SIG_DFL. */
+    static const uint64_t dfl[4];
     for (int sig = 1; sig < NSIG; sig++) {
-        sigaction(sig, &dfl, NULL);
+        syscall(SYS_rt_sigaction, sig, dfl, NULL, sizeof(uint64_t));
     }
     sigset_t none;
     sigemptyset(&none);
@@ -151,7 +155,7 @@ static void prepare(struct launcher *l, const char *data_dir, struct al_msg_hell
             cell->layers = al_cell_layers((enum al_cell_kind)kind, &l->cgroups);
             l->jobs.available[kind] = 1;
         } else {
-            memcpy(cell->reason, err.text, strnlen(err.text, sizeof cell->reason - 1));
+            al_err_copy_text(cell->reason, sizeof cell->reason, err.text);
         }
     }
 }
@@ -164,7 +168,7 @@ static int say_hello(const struct launcher *l, struct al_msg_hello *hello)
         hello->runtimes[i] = l->config.runtimes[i].info;
     }
     struct iovec iov = {.iov_base = data, .iov_len = al_msg_encode_hello(hello, data)};
-    return al_io_send_fds(l->socket.fd, &iov, 1, NULL, 0);
+    return al_io_send_fds(l->socket.fd, &iov, 1, NULL, 0, true);
 }
 
 /* Default deny: the one message there is, with exactly its two fds; anything else ends the
@@ -203,6 +207,10 @@ static int run(struct launcher *l, const struct options *o)
     rc = rc < 0 ? rc : say_hello(l, &hello);
     rc = rc < 0 ? rc : al_loop_run(&l->loop);
     al_jobs_kill_all(&l->jobs);
+    al_close_fd(&l->jobs.reaper_fd);
+    while (wait(NULL) > 0) {
+        /* the reaper: when we are gone, so is everything of this instance */
+    }
     if (rc < 0) {
         al_log_error("the launcher ends: %s", strerror(-rc));
     }

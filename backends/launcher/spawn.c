@@ -99,11 +99,11 @@ static int check_spawn(const struct al_jobs *jobs, const struct al_msg_spawn *sp
 
 static void refuse(int control_fd, const struct al_err *err)
 {
-    struct al_msg_refused m = {0};
-    memcpy(m.text, err->text, strnlen(err->text, sizeof m.text - 1));
+    struct al_msg_refused m;
+    al_err_copy_text(m.text, sizeof m.text, err->text);
     uint8_t data[AL_MSG_BYTES_MAX];
     struct iovec iov = {.iov_base = data, .iov_len = al_msg_encode_refused(&m, data)};
-    al_io_send_fds(control_fd, &iov, 1, NULL, 0);
+    al_io_send_fds(control_fd, &iov, 1, NULL, 0, false);
 }
 
 /* From here on the job's own end, and an error, come as EXIT. */
@@ -123,8 +123,8 @@ static void assign(struct al_job *job, struct al_err *err)
         al_job_send(job, data, al_msg_encode_empty(AL_MSG_SPAWNED, data), mine,
                     mine[3] >= 0 ? 4 : 3);
     } else {
-        struct al_msg_refused m = {0};
-        memcpy(m.text, err->text, strnlen(err->text, sizeof m.text - 1));
+        struct al_msg_refused m;
+        al_err_copy_text(m.text, sizeof m.text, err->text);
         al_job_send(job, data, al_msg_encode_refused(&m, data), NULL, 0);
         al_job_end_cell(job);
     }
@@ -155,8 +155,7 @@ void al_jobs_spawn(struct al_jobs *jobs, const struct al_msg_spawn *spawn, int c
                                .runtime = (uint32_t)(runtime - jobs->config->runtimes),
                                .spawn = *spawn};
     job->bundle_fd = bundle_fd;
-    int rc = al_io_set_nonblock(control_fd, true);
-    if (al_job_add_source(job, AL_JOB_CONTROL, control_fd, al_job_on_control) < 0 || rc < 0) {
+    if (al_job_add_source(job, AL_JOB_CONTROL, control_fd, al_job_on_control) < 0) {
         al_job_end_cell(job); /* not a socket: nobody to answer */
         return;
     }
