@@ -5,9 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "backends/base/cleanup.h"
+#include "backends/base/clock.h"
+
+#define LOCK_MS 3000 /* a dead launcher's reaper sweeps for a second at most */
 
 /* True when `list` (comma-separated, ending at a space, newline, colon or NUL) has the word. */
 static bool has_word(const char *list, const char *word)
@@ -64,6 +69,29 @@ static bool find_mount(const char *controller, char *ret_point, char *ret_root, 
     return false;
 }
 
+/* Opens (and makes) an instance's folder and locks it. The lock belongs to the launcher and its
+ * reaper, which share the open file: a start waits until the reaper of a dead launcher has swept
+ * and removed the folder, and a second launcher of a living instance is refused. */
+static int lock_dir(const char *path, struct al_err *err)
+{
+    int64_t deadline_ms = al_now_ms() + LOCK_MS;
+    do {
+        struct stat opened, there;
+        if (mkdir(path, 0755) < 0 && errno != EEXIST) {
+            return al_err_errno(err, errno, "cannot make the cgroup %s", path);
+        }
+        al_auto_close int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &opened) == 0 &&
+            stat(path, &there) == 0 && opened.st_ino == there.st_ino)
+        {
+            return al_steal_fd(&fd);
+        }
+        usleep(5000);
+    } while (al_now_ms() < deadline_ms);
+    return al_err_set(err, AL_ERR_RESOURCE_EXHAUSTED,
+                      "the cgroup %s belongs to another launcher of this data-dir", path);
+}
+
 /* Opens (and makes) the instance's folder of a controller; the index of it, or -errno. */
 static int open_dir(struct al_cgroups *groups, const char *controller, const char *parent,
                     const char *instance, struct al_err *err)
@@ -92,12 +120,9 @@ static int open_dir(struct al_cgroups *groups, const char *controller, const cha
             return (int)i; /* cpu and cpuacct share a hierarchy on most machines */
         }
     }
-    if (mkdir(path, 0755) < 0 && errno != EEXIST) {
-        return al_err_errno(err, errno, "cannot make the cgroup %s", path);
-    }
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = lock_dir(path, err);
     if (fd < 0) {
-        return al_err_errno(err, errno, "cannot open the cgroup %s", path);
+        return fd;
     }
     groups->dirs[groups->n_dirs].fd = fd;
     memcpy(groups->dirs[groups->n_dirs].path, path, (size_t)len + 1);

@@ -164,24 +164,35 @@ static size_t sweep_dir(int dir)
     return left;
 }
 
+/* Each once only: a folder that is there again is the next launcher's. How many are left: a process
+ * that was just being born may have made a group behind the sweep. */
+static size_t remove_folders(const struct al_cgroups *groups, bool gone[AL_CGROUP_DIRS_MAX])
+{
+    size_t left = 0;
+    for (size_t i = 0; i < groups->n_dirs; i++) {
+        gone[i] = gone[i] || rmdir(groups->dirs[i].path) == 0;
+        left += !gone[i];
+    }
+    return left;
+}
+
 static bool sweep_v1(const struct al_cgroups *groups, bool folder)
 {
     int64_t deadline_ms = al_now_ms() + SWEEP_MS;
-    size_t left;
+    bool gone[AL_CGROUP_DIRS_MAX] = {false};
     for (;;) {
-        left = 0;
+        size_t left = 0;
         for (size_t i = 0; i < groups->n_dirs; i++) {
             left += sweep_dir(groups->dirs[i].fd);
         }
+        if (left == 0 && folder) {
+            left = remove_folders(groups, gone);
+        }
         if (left == 0 || al_now_ms() > deadline_ms) {
-            break;
+            return left == 0;
         }
         usleep(5000);
     }
-    for (size_t i = 0; folder && i < groups->n_dirs; i++) {
-        rmdir(groups->dirs[i].path);
-    }
-    return left == 0;
 }
 
 const struct al_cgroup_ops al_cgroup_v1_ops = {
