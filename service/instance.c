@@ -13,7 +13,6 @@
 
 static int find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid, struct al_err *err)
 {
-    errno = 0;
     const struct passwd *entry = getpwnam(name);
     if (!entry) {
         return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "[server] user: there is no user %s", name);
@@ -30,8 +29,8 @@ static int find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid, struct al
 /* A folder that was there keeps its owner and mode: it may be anybody's. */
 static int make_dir(const char *path, const char *user, struct al_err *err)
 {
-    uid_t uid;
-    gid_t gid;
+    uid_t uid = (uid_t)-1;
+    gid_t gid = (gid_t)-1;
     if (mkdir(path, 0700) < 0) {
         return errno == EEXIST ? 0 : al_err_errno(err, errno, "cannot make the data-dir %s", path);
     }
@@ -69,8 +68,8 @@ int al_instance_lock(const char *data_dir, const char *user, int *ret_fd, struct
 
 static int become(const char *user, struct al_err *err)
 {
-    uid_t uid;
-    gid_t gid;
+    uid_t uid = (uid_t)-1;
+    gid_t gid = (gid_t)-1;
     int r = find_user(user, &uid, &gid, err);
     if (r < 0) {
         return r;

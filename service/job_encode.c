@@ -156,7 +156,8 @@ static void encode_metadata(const struct al_job_info *info, struct al_arena *are
 {
     size_t n = info->n_metadata;
     Airlock__V1__Job__MetadataEntry *entries = al_arena_alloc_array(arena, n, sizeof *entries);
-    Airlock__V1__Job__MetadataEntry **list = al_arena_alloc_array(arena, n, sizeof *list);
+    Airlock__V1__Job__MetadataEntry **list =
+        al_arena_alloc_array(arena, n, sizeof(Airlock__V1__Job__MetadataEntry *));
     if (!entries || !list) {
         return;
     }
@@ -207,7 +208,8 @@ static void encode_languages(const struct al_backend *backend, struct al_arena *
 {
     size_t n = backend->n_languages;
     Airlock__V1__LanguageInfo *infos = al_arena_alloc_array(arena, n, sizeof *infos);
-    Airlock__V1__LanguageInfo **list = al_arena_alloc_array(arena, n, sizeof *list);
+    Airlock__V1__LanguageInfo **list =
+        al_arena_alloc_array(arena, n, sizeof(Airlock__V1__LanguageInfo *));
     if (!infos || !list) {
         return;
     }

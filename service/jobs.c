@@ -24,7 +24,7 @@ struct al_jobs *al_jobs_create(uint32_t history)
     while (n_buckets < (size_t)history + LIVE_JOBS_EXPECTED) {
         n_buckets *= 2;
     }
-    struct al_jobs *jobs = calloc(1, sizeof *jobs + n_buckets * sizeof jobs->buckets[0]);
+    struct al_jobs *jobs = calloc(1, sizeof *jobs + n_buckets * sizeof(struct al_job *));
     if (!jobs) {
         return NULL;
     }

@@ -12,8 +12,8 @@ static int find_job(struct al_call *call, const char *job_id, const char *tenant
                     struct al_job **ret, struct al_err *err)
 {
     char buffer[AL_TENANT_METADATA_MAX];
-    const char *metadata;
-    const char *tenant;
+    const char *metadata = NULL;
+    const char *tenant = NULL;
     int r = al_call_tenant(call, buffer, &metadata, err);
     if (r == 0) {
         r = al_convert_tenant(metadata, tenant_id, &tenant, err);
@@ -150,7 +150,8 @@ const struct al_rpc al_rpc_get_job = {
 static bool encode_backends(const struct al_registry *registry, struct al_arena *arena,
                             Airlock__V1__ListBackendsResponse *response)
 {
-    response->backends = al_arena_alloc_array(arena, registry->n, sizeof *response->backends);
+    response->backends =
+        al_arena_alloc_array(arena, registry->n, sizeof(Airlock__V1__BackendInfo *));
     for (size_t i = 0; response->backends && i < registry->n; i++) {
         struct al_backend *backend = registry->backends[i];
         response->backends[i] =

@@ -7,6 +7,8 @@
 #include <time.h>
 
 #include <cmocka.h>
+#include <grpc/compression.h>
+#include <grpc/grpc_security.h>
 
 #include "backends/base/clock.h"
 #include "tests/integration/fixture.h"
@@ -169,7 +171,32 @@ static void test_calls__a_message_beyond_all_limits_is_refused(void **state)
     assert_int_equal(al_fixture_run(f, &request, &arena)->exit_code, 0);
 }
 
-static void test_calls__a_tenant_given_twice_or_malformed_is_invalid(void **state)
+/* Limits are checked after inflation: a few bytes could cost gigabytes. */
+static void test_calls__compressed_messages_are_refused(void **state)
+{
+    struct al_fixture *f = *state;
+    struct al_test_call call;
+    al_auto_arena struct al_arena *arena = NULL;
+    grpc_arg arg = {
+        .type = GRPC_ARG_INTEGER,
+        .key = (char *)GRPC_COMPRESSION_CHANNEL_DEFAULT_ALGORITHM,
+        .value.integer = GRPC_COMPRESS_GZIP,
+    };
+    const grpc_channel_args args = {.num_args = 1, .args = &arg};
+    grpc_channel_credentials *credentials = grpc_insecure_credentials_create();
+    grpc_channel *channel = grpc_channel_create(f->address, credentials, &args);
+    grpc_channel_credentials_release(credentials);
+    static const char zeros[100000];
+    Airlock__V1__RunRequest request = al_run_request(NULL, "");
+    request.code = (ProtobufCBinaryData){sizeof zeros, (uint8_t *)zeros};
+    assert_null(al_test_unary(&call, channel, "Run", NULL, &request.base,
+                              &airlock__v1__run_response__descriptor, &arena));
+    assert_int_equal(call.status, GRPC_STATUS_UNIMPLEMENTED);
+    al_test_call_free(&call);
+    grpc_channel_destroy(channel);
+}
+
+static void test_calls__a_malformed_tenant_is_invalid(void **state)
 {
     struct al_fixture *f = *state;
     struct al_test_call call;
@@ -371,7 +398,8 @@ int main(void)
         cmocka_unit_test(test_calls__bytes_that_are_no_message_are_invalid),
         cmocka_unit_test(test_calls__what_is_not_there_is_unimplemented),
         cmocka_unit_test(test_calls__a_message_beyond_all_limits_is_refused),
-        cmocka_unit_test(test_calls__a_tenant_given_twice_or_malformed_is_invalid),
+        cmocka_unit_test(test_calls__compressed_messages_are_refused),
+        cmocka_unit_test(test_calls__a_malformed_tenant_is_invalid),
         cmocka_unit_test(test_run__a_deadline_without_time_to_run_kills),
         cmocka_unit_test(test_run__a_deadline_shortens_the_wall_limit),
         cmocka_unit_test(test_run__a_cancelled_call_kills_its_job),

@@ -20,11 +20,11 @@ struct al_test_call {
     grpc_metadata_array initial;
     grpc_metadata_array trailing;
     grpc_slice details;
-    grpc_status_code status;
     grpc_byte_buffer *received;
+    grpc_status_code status;
     /* After al_test_finish. */
-    char text[512];  /* of the status */
     int pushback_ms; /* grpc-retry-pushback-ms; 0: none */
+    char text[512];  /* of the status */
 };
 
 /* Begins a call. `tenant` becomes airlock-tenant metadata, unless NULL; deadline_ms 0: none. */
