@@ -46,7 +46,7 @@ drains() {
 refuses_while_draining() {
     local code=0
     airlockd_launch
-    start_job 'sleep 1'
+    start_job 'sleep 3'
     kill -TERM "$airlockd_pid"
     wait_until 1000 grep -q draining "$airlockd_dir/log"
     airlock run -l bash -e : >"$airlockd_dir/refused" 2>&1 || code=$?
@@ -77,7 +77,6 @@ second_instance() {
 
 dead_launcher() {
     local code=0 processes
-    leftovers=()
     airlockd_launch
     start_job
     mapfile -t processes < <(descendants_of "$airlockd_pid")
@@ -85,15 +84,21 @@ dead_launcher() {
     wait_until 1000 all_dead "$airlockd_pid" || { echo 'airlockd lives on' && return 1; }
     wait "$airlockd_job" || code=$?
     [ "$code" != 0 ] || { echo 'the exit code is 0' && return 1; }
-    all_dead_in_a_second "${processes[@]}" || return 1
-    mapfile -t leftovers < <(find "${airlockd_cgroups[@]}" -mindepth 1 -type d)
+    all_dead_in_a_second "${processes[@]}"
 }
 
-# What the dead launcher could not remove, the next start of the instance removes.
+# With nobody left to tidy up, the next start does it.
 next_start() {
+    local processes leftovers
     airlockd_launch
-    [ "${#leftovers[@]}" -gt 0 ] || { echo 'the dead launcher left nothing to remove' && return 1; }
-    ls -d "${leftovers[@]}" 2>/dev/null && return 1
+    start_job
+    mapfile -t processes < <(descendants_of "$airlockd_pid")
+    kill -KILL "$airlockd_pid" "${processes[@]}"
+    all_dead_in_a_second "${processes[@]}" || return 1
+    mapfile -t leftovers < <(find "${airlockd_cgroups[@]}" -mindepth 1 -type d)
+    [ "${#leftovers[@]}" -gt 0 ] || { echo 'nothing was left to remove' && return 1; }
+    airlockd_launch
+    ! ls -d "${leftovers[@]}" 2>/dev/null || return 1
     airlock run -l bash -e : && airlockd_stop
 }
 
