@@ -18,8 +18,9 @@
 #define AL_ENV_MAX            4096
 #define AL_PATH_MAX           4096 /* bytes of a path in the sandbox, terminator included */
 #define AL_PATH_COMPONENT_MAX 255
-#define AL_BUNDLE_BYTES_MAX   (256u << 20) /* code, files, inputs, env and args of one job together \
-                                            */
+#define AL_BUNDLE_BYTES_MAX                                               \
+    (256u << 20) /* code, files, inputs, env and args of one job together \
+                  */
 
 struct al_bytes {
     const uint8_t *data; /* NULL only when len is 0 */
