@@ -2,6 +2,7 @@
 
 #include <sys/eventfd.h>
 
+#include "backends/base/log.h"
 #include "service/convert.h"
 
 static int convert(struct al_service *service, const struct al_admission *admission,
@@ -39,18 +40,6 @@ static int create_job(struct al_service *service, const struct al_admission *adm
     return al_job_create(&params, ret, err);
 }
 
-/* The requests of all calls have a bound together. */
-static int reserve_request(struct al_service *service, size_t bytes, struct al_err *err)
-{
-    size_t before = atomic_fetch_add(&service->request_bytes, bytes);
-    if (before + bytes > service->request_bytes_max) {
-        atomic_fetch_sub(&service->request_bytes, bytes);
-        return al_err_set(err, AL_ERR_RESOURCE_EXHAUSTED,
-                          "the requests that wait or run take too much memory");
-    }
-    return 0;
-}
-
 int al_admit(struct al_service *service, const struct al_admission *admission,
              struct al_arena **arena, struct al_admitted *ret, struct al_err *err)
 {
@@ -63,13 +52,13 @@ int al_admit(struct al_service *service, const struct al_admission *admission,
         return r;
     }
     size_t bytes = al_arena_used_bytes(own);
-    r = reserve_request(service, bytes, err);
+    r = al_service_hold(service, bytes, err);
     if (r < 0) {
         return r;
     }
     r = create_job(service, admission, request, own, &job, err);
     if (r < 0) {
-        atomic_fetch_sub(&service->request_bytes, bytes);
+        al_service_release(service, bytes);
         return r;
     }
     own = NULL;
@@ -88,6 +77,21 @@ int al_admit_submit(struct al_service *service, struct al_admitted *admitted, st
     return r;
 }
 
+void al_admit_run(struct al_service *service, struct al_job *job, bool removed)
+{
+    struct al_job_info info;
+    if (removed) {
+        al_pipeline_skip(&service->pipeline, job);
+    } else {
+        al_pipeline_run(&service->pipeline, job);
+    }
+    al_job_info(job, &info);
+    if (info.result->reason == AL_REASON_BACKEND) {
+        al_log_warn("job %s: backend %s failed: %s", info.id, info.backend->name,
+                    info.result->error);
+    }
+}
+
 void al_admit_release(struct al_service *service, struct al_admitted *admitted)
 {
     if (!admitted->job) {
@@ -96,7 +100,7 @@ void al_admit_release(struct al_service *service, struct al_admitted *admitted)
     al_job_drop_output(admitted->job);
     al_executor_return_memory(service->executor, al_job_task(admitted->job));
     al_job_unref(admitted->job);
-    atomic_fetch_sub(&service->request_bytes, admitted->request_bytes);
+    al_service_release(service, admitted->request_bytes);
     *admitted = (struct al_admitted){0};
     if (atomic_fetch_sub(&service->admitted, 1) == 1 && atomic_load(&service->draining)) {
         eventfd_write(service->idle_fd, 1);

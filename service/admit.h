@@ -32,5 +32,9 @@ int al_admit(struct al_service *service, const struct al_admission *admission,
 /* Hands the job to the executor. On failure `run` is not called and the job is forgotten. */
 int al_admit_submit(struct al_service *service, struct al_admitted *admitted, struct al_err *err);
 
+/* What the job's `run` does: takes it through the pipeline, or ends it when it was `removed` from
+ * the queue. Executor's thread, or the one that removed it. */
+void al_admit_run(struct al_service *service, struct al_job *job, bool removed);
+
 /* The call has ended, and the job's run with it: output, memory and reference are given back. */
 void al_admit_release(struct al_service *service, struct al_admitted *admitted);

@@ -48,12 +48,7 @@ static void run_job(struct al_task *task, bool removed)
 {
     struct al_job *job = al_job_of_task(task);
     struct run_call *run = al_job_owner(job);
-    const struct al_pipeline *pipeline = &run->base.service->pipeline;
-    if (removed) {
-        al_pipeline_skip(pipeline, job);
-    } else {
-        al_pipeline_run(pipeline, job);
-    }
+    al_admit_run(run->base.service, job, removed);
     reply(run);
     al_call_unref(&run->base);
 }

@@ -113,12 +113,7 @@ static void run_job(struct al_task *task, bool removed)
 {
     struct al_job *job = al_job_of_task(task);
     struct al_stream *stream = al_job_owner(job);
-    const struct al_pipeline *pipeline = &stream->base.service->pipeline;
-    if (removed) {
-        al_pipeline_skip(pipeline, job);
-    } else {
-        al_pipeline_run(pipeline, job);
-    }
+    al_admit_run(stream->base.service, job, removed);
     al_call_unref(&stream->base);
 }
 

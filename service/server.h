@@ -22,7 +22,7 @@ int al_server_listen(struct al_server *server, const char *address, int *ret_por
 
 int al_server_start(struct al_server *server, struct al_err *err);
 
-/* From now on Run, Stream and whatever starts something are answered with UNAVAILABLE. */
+/* From now on everything but Kill and GetJob is answered with UNAVAILABLE. */
 void al_server_drain(struct al_server *server);
 
 /* While draining: readable once no job is left whose caller waits for it. Borrowed. */

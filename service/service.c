@@ -89,6 +89,22 @@ void al_service_finish(struct al_service *service)
     *service = (struct al_service){.idle_fd = -1};
 }
 
+int al_service_hold(struct al_service *service, size_t bytes, struct al_err *err)
+{
+    size_t before = atomic_fetch_add(&service->request_bytes, bytes);
+    if (before + bytes > service->request_bytes_max) {
+        atomic_fetch_sub(&service->request_bytes, bytes);
+        return al_err_set(err, AL_ERR_RESOURCE_EXHAUSTED,
+                          "the requests that wait or run take too much memory");
+    }
+    return 0;
+}
+
+void al_service_release(struct al_service *service, size_t bytes)
+{
+    atomic_fetch_sub(&service->request_bytes, bytes);
+}
+
 void al_service_drain(struct al_service *service)
 {
     atomic_store(&service->draining, true);

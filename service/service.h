@@ -44,5 +44,10 @@ int al_service_init(struct al_service *service, const struct al_config *config,
 /* No job is left that runs. */
 void al_service_finish(struct al_service *service);
 
+/* Counts bytes that requests occupy until al_service_release. AL_ERR_RESOURCE_EXHAUSTED, and
+ * nothing is counted, when all of them together would pass their bound. */
+int al_service_hold(struct al_service *service, size_t bytes, struct al_err *err);
+void al_service_release(struct al_service *service, size_t bytes);
+
 /* Refuses new jobs from now on. */
 void al_service_drain(struct al_service *service);

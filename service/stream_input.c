@@ -9,6 +9,14 @@ static struct al_ctl *ctl_of(struct al_stream *stream)
     return al_job_ctl(stream->admitted.job);
 }
 
+static void drop_stdin(struct al_stream *stream, struct al_arena *arena)
+{
+    if (arena) {
+        al_service_release(stream->base.service, al_arena_used_bytes(arena));
+        al_arena_destroy(arena);
+    }
+}
+
 /* Hands over what fits of the stdin that waits. True when all of it has gone just now: the caller
  * may read on. Any thread. */
 static bool push_stdin(struct al_stream *stream)
@@ -28,7 +36,7 @@ static bool push_stdin(struct al_stream *stream)
     }
     pthread_mutex_unlock(&stream->lock);
     if (all) {
-        al_arena_destroy(arena);
+        drop_stdin(stream, arena);
     }
     return all;
 }
@@ -62,6 +70,9 @@ static bool take_stdin(struct al_stream *stream, ProtobufCBinaryData bytes, stru
     if (bytes.len > max) {
         (void)al_err_set(err, AL_ERR_INVALID_ARGUMENT, "stdin: %zu bytes, at most %zu a message",
                          bytes.len, max);
+        return false;
+    }
+    if (al_service_hold(stream->base.service, al_arena_used_bytes(*arena), err) < 0) {
         return false;
     }
     pthread_mutex_lock(&stream->lock);
@@ -194,6 +205,6 @@ void al_stream_input_start(struct al_stream *stream)
 void al_stream_input_finish(struct al_stream *stream)
 {
     grpc_byte_buffer_destroy(stream->received);
-    al_arena_destroy(stream->stdin_arena);
+    drop_stdin(stream, stream->stdin_arena);
     pthread_mutex_destroy(&stream->lock);
 }
