@@ -81,6 +81,24 @@ static void file_size_1(struct al_job_spec *s)
     s->quotas.file_size_mb = 1;
 }
 
+static void cpu_500ms_wall_2s(struct al_job_spec *s)
+{
+    s->quotas.cpu_ms = 500;
+    s->quotas.wall_ms = 2000;
+}
+
+static void stdin_4m_output_16m(struct al_job_spec *s)
+{
+    static uint8_t zeros[4 << 20];
+    s->stdin_bytes = (struct al_bytes){zeros, sizeof zeros};
+    s->quotas.output_bytes = 16 << 20;
+}
+
+static void output_10(struct al_job_spec *s)
+{
+    s->quotas.output_bytes = 10;
+}
+
 static void output_1000(struct al_job_spec *s)
 {
     s->quotas.output_bytes = 1000;
@@ -167,6 +185,28 @@ static void check_cut_at_1000(const struct al_test_run *run)
     assert_true(run->result.stdout_truncated);
     assert_false(run->result.stderr_truncated);
     assert_memory_equal(run->out[AL_STDOUT].data, "1234567890\n1234567890\n", 22);
+}
+
+static void check_stderr_cut_at_1000(const struct al_test_run *run)
+{
+    assert_int_equal(run->out[AL_STDERR].len, 1000);
+    assert_true(run->result.stderr_truncated);
+    assert_false(run->result.stdout_truncated);
+}
+
+static void check_4m(const struct al_test_run *run)
+{
+    assert_int_equal(run->out[AL_STDOUT].len, 4 << 20);
+}
+
+static void check_256k_on_stderr(const struct al_test_run *run)
+{
+    assert_int_equal(run->out[AL_STDERR].len, 262144);
+}
+
+static void check_cut(const struct al_test_run *run)
+{
+    assert_true(run->result.stdout_truncated);
 }
 
 static void check_cpu_about_500ms(const struct al_test_run *run)
@@ -268,6 +308,13 @@ static const struct row rows[] = {
     {"both_channels_flood", AL_TEST_CELLS, "python",
      "import os\nfor i in range(64):\n os.write(1,b'o'*4096); os.write(2,b'e'*4096)", SUCCEEDS,
      .check = check_256k_each},
+    {"stderr_floods_before_stdout_is_used", AL_TEST_CELLS, "python",
+     "import os\nfor i in range(64): os.write(2,b'e'*4096)\nprint('done')", SUCCEEDS,
+     .out = "done\n", .check = check_256k_on_stderr},
+    {"character_in_two_writes", AL_TEST_CELLS, "bash",
+     "printf '\\xe3'; sleep 0.05; printf '\\x81\\x82'", SUCCEEDS, .out = "\xe3\x81\x82"},
+    {"echo_waits_for_a_slow_reader", AL_TEST_ECHO, "python", "1234567890",
+     .caller = {.sink_room = 3, .room_after_ms = 50}, SUCCEEDS, .out = "1234567890"},
     {"large_output", AL_TEST_CELLS, "bash", "head -c 8388608 /dev/zero", output_16m, SUCCEEDS,
      .check = check_8m},
     {"dev_stdout_opens", AL_TEST_CELLS, "bash", "echo a > /dev/stdout; echo b > /dev/stderr",
@@ -299,7 +346,25 @@ static const struct row rows[] = {
      "trap '' TERM INT HUP; while :; do sleep @NAP@; done", wall_500ms,
      MEETS(AL_STATUS_TIMEOUT, AL_LIMIT_WALL), .within_ms = 2000, .check = check_nothing_left},
 
+    {"terminated_by_a_signal_of_the_caller", AL_TEST_CELLS, "bash", "echo a; exec sleep 7391.25",
+     .caller = {.signal_on_output = 15}, DIES_OF(15), .within_ms = 2000,
+     .check = check_nothing_left},
+
     /* limits */
+    {"wall_before_cpu", AL_TEST_CELLS, "python", "while True: pass", wall_500ms,
+     MEETS(AL_STATUS_TIMEOUT, AL_LIMIT_WALL), .within_ms = 1500},
+    {"sleep_under_a_cpu_limit_meets_wall", AL_TEST_CELLS, "bash", "sleep 7391.25",
+     cpu_500ms_wall_2s, MEETS(AL_STATUS_TIMEOUT, AL_LIMIT_WALL), .within_ms = 2700},
+    {"node_lives_in_64_mb", AL_TEST_CELLS, "javascript", "console.log(1)", memory_64, SUCCEEDS,
+     .out = "1\n"},
+    {"python_fork_loop", AL_TEST_CELLS, "python",
+     "import os\nwhile True:\n try: os.fork()\n except OSError: pass", wall_2s,
+     .status = AL_STATUS_TIMEOUT, .reason = AL_REASON_LIMIT, .limit = AL_LIMIT_WALL,
+     .exit_value = KEEP, .within_ms = 6000},
+    {"threads_count_as_pids", AL_TEST_CELLS, "python",
+     "import threading, time\nfor i in range(20): threading.Thread(target=time.sleep, args=(9,), "
+     "daemon=True).start()",
+     pids_8, MEETS(AL_STATUS_FAILED, AL_LIMIT_PIDS), .within_ms = 5000},
     {"nested_sleep_meets_wall", AL_TEST_CELLS, "bash", "sh -c 'sh -c \"sleep @NAP@\"'", wall_2s,
      MEETS(AL_STATUS_TIMEOUT, AL_LIMIT_WALL), .within_ms = 2700, .check = check_nothing_left},
     {"spin_meets_cpu", AL_TEST_CELLS, "python", "while True: pass", cpu_500ms,
@@ -329,13 +394,27 @@ static const struct row rows[] = {
      MEETS(AL_STATUS_FAILED, AL_LIMIT_OUTPUT), .within_ms = 3000, .check = check_cut_at_1000},
     {"output_at_the_limit_is_fine", AL_TEST_CELLS, "bash", "head -c 1000 /dev/zero", output_1000,
      SUCCEEDS},
-    {"echo_output_is_cut", AL_TEST_ECHO, "python", "1234567890\n1234567890\n", output_1000,
-     SUCCEEDS, .out = "1234567890\n1234567890\n"},
+    {"stderr_is_cut", AL_TEST_CELLS, "python",
+     "import sys\nwhile True: print('1234567890', file=sys.stderr)", output_1000,
+     MEETS(AL_STATUS_FAILED, AL_LIMIT_OUTPUT), .within_ms = 3000,
+     .check = check_stderr_cut_at_1000},
+    {"echo_output_is_cut", AL_TEST_ECHO, "python", "1234567890\n1234567890\n", output_10,
+     MEETS(AL_STATUS_FAILED, AL_LIMIT_OUTPUT), .out = "1234567890", .check = check_cut},
+    {"echo_output_below_the_limit", AL_TEST_ECHO, "python", "1234567890\n", output_1000, SUCCEEDS,
+     .out = "1234567890\n"},
     {"disk_is_full", AL_TEST_CELLS, "bash", "head -c 20000000 /dev/zero > $TMPDIR/x", disk_8,
      EXITS(1), .err_has = "No space left"},
     {"workdir_and_tmp_share_the_disk", AL_TEST_CELLS, "bash",
      "head -c 6000000 /dev/zero > x && head -c 6000000 /dev/zero > $TMPDIR/y", disk_8, EXITS(1),
      .err_has = "No space left"},
+    {"shared_memory_is_of_the_disk", AL_TEST_NATIVE, "bash",
+     "head -c 20000000 /dev/zero > /dev/shm/x", disk_8, EXITS(1), .err_has = "No space left"},
+    {"number_of_files", AL_TEST_CELLS, "python",
+     "try:\n for i in range(20000): open(f'x{i}', 'w').close()\nexcept OSError as e: "
+     "print(e.errno)",
+     disk_8, SUCCEEDS, .out = "28\n"},
+    {"nothing_of_earlier_jobs", AL_TEST_CELLS, "bash", "ls -A $TMPDIR; ls -A", SUCCEEDS,
+     .out = "main.sh\n"},
     {"file_size", AL_TEST_CELLS, "python",
      "import signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
      "f = open('x', 'wb')\ntry:\n f.write(b'x' * (2 << 20)); f.flush()\nexcept OSError as e: "
@@ -357,7 +436,21 @@ static const struct row rows[] = {
     {"stdin_through_ctl", AL_TEST_CELLS, "bash", "cat", stdin_stays_open,
      .caller = {.stdin_text = "later\n", .stdin_eof = true}, SUCCEEDS, .out = "later\n"},
 
+    {"stdin_comes_back", AL_TEST_CELLS, "bash", "cat", stdin_4m_output_16m, SUCCEEDS,
+     .check = check_4m},
+    {"stdin_through_ctl_not_read", AL_TEST_CELLS, "bash", "sleep 0.1; echo ok", stdin_stays_open,
+     .caller = {.stdin_text = "unread\n"}, SUCCEEDS, .out = "ok\n"},
+    {"stdin_through_ctl_to_a_closed_one", AL_TEST_CELLS, "bash", "exec <&-; sleep 0.1; echo ok",
+     stdin_stays_open, .caller = {.stdin_text = "unread\n", .stdin_eof = true}, SUCCEEDS,
+     .out = "ok\n"},
+
     /* control */
+    {"cancel_at_once", AL_TEST_CELLS, "python", "import time; time.sleep(7391.25)",
+     .caller = {.cancel_after_ms = 1}, IS_KILLED, .within_ms = 1500},
+    {"cancel_in_mid_flood", AL_TEST_CELLS, "bash", "cat /dev/zero", output_16m,
+     .caller = {.cancel_on_output = true}, IS_KILLED, .within_ms = 2000},
+    {"echo_cancel", AL_TEST_ECHO, "python", "1234567890",
+     .caller = {.sink_room = 3, .cancel_after_ms = 20}, IS_KILLED, .out = "123", .within_ms = 1000},
     {"cancel", AL_TEST_CELLS, "bash", "echo a; sleep @NAP@", .caller = {.cancel_on_output = true},
      IS_KILLED, .out = "a\n", .within_ms = 2000, .check = check_nothing_left},
     {"cancel_kills_the_tree", AL_TEST_CELLS, "bash",
@@ -424,6 +517,17 @@ static const struct row rows[] = {
      "import os; print(sum(p.isdigit() for p in os.listdir('/proc')))", SUCCEEDS, .out = "2\n"},
     {"init_is_out_of_reach", AL_TEST_CELLS, "bash", "kill -9 1 2>/dev/null || echo refused",
      SUCCEEDS, .out = "refused\n"},
+    {"host_files_are_not_there", AL_TEST_NATIVE, "bash",
+     "ls /root /home /var /run /etc/shadow /sys 2>/dev/null | wc -l", SUCCEEDS, .out = "0\n"},
+    {"host_name", AL_TEST_NATIVE, "python", "import socket; print(socket.gethostname())", SUCCEEDS,
+     .out = "sandbox\n"},
+    {"no_netlink", AL_TEST_NATIVE, "python",
+     "import socket\ntry: socket.socket(16, 3, 0)\nexcept OSError as e: print(e.errno)", SUCCEEDS,
+     .out = "97\n"},
+    {"kernel_settings_are_read_only", AL_TEST_NATIVE, "bash",
+     "echo x > /proc/sys/kernel/hostname; echo 1 > /proc/sysrq-trigger", EXITS(1)},
+    {"inits_memory_is_out_of_reach", AL_TEST_NATIVE, "bash", "cat /proc/1/environ /proc/1/mem",
+     EXITS(1), .out = "", .err_has = "Permission denied"},
     {"no_user_namespace", AL_TEST_NATIVE, "bash", "unshare -U true 2>/dev/null || echo refused",
      SUCCEEDS, .out = "refused\n"},
 };
