@@ -41,7 +41,7 @@ static bool shorten_wall_limit(const struct al_pipeline *pipeline, struct al_job
     }
     int64_t left_ms = deadline_ms - pipeline->deadline_margin_ms - al_now_ms();
     int64_t *wall_ms = &al_job_spec(job)->quotas.wall_ms;
-    if (left_ms < *wall_ms) {
+    if (left_ms > 0 && left_ms < *wall_ms) {
         *wall_ms = left_ms;
     }
     return left_ms > 0;
@@ -52,6 +52,15 @@ static void set_cancelled(struct al_result *result, const char *why)
     result->status = AL_STATUS_KILLED;
     result->reason = AL_REASON_CANCELLED;
     (void)snprintf(result->error, sizeof result->error, "%s", why);
+}
+
+/* The shortened wall limit, met before the program could start. */
+static void set_too_late(struct al_result *result)
+{
+    result->status = AL_STATUS_TIMEOUT;
+    result->reason = AL_REASON_LIMIT;
+    result->limit_hit = AL_LIMIT_WALL;
+    (void)snprintf(result->error, sizeof result->error, "the call's deadline left no time to run");
 }
 
 static void set_backend_failed(struct al_result *result, const struct al_err *err)
@@ -78,7 +87,7 @@ void al_pipeline_run(const struct al_pipeline *pipeline, struct al_job *job)
     if (al_ctl_cancelled(al_job_ctl(job))) {
         set_cancelled(&result, "cancelled before it ran");
     } else if (!shorten_wall_limit(pipeline, job)) {
-        set_cancelled(&result, "the call's deadline left no time to run");
+        set_too_late(&result);
     } else {
         al_job_begin(job);
         if (al_backend_run(al_job_backend(job), al_job_spec(job), al_job_ctl(job), al_job_sink(job),

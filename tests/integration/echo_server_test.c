@@ -211,7 +211,7 @@ static void test_calls__a_malformed_tenant_is_invalid(void **state)
     al_test_call_free(&call);
 }
 
-static void test_run__a_deadline_without_time_to_run_kills(void **state)
+static void test_run__a_deadline_without_time_to_run_is_a_timeout(void **state)
 {
     struct al_fixture *f = *state;
     struct al_test_call call;
@@ -223,8 +223,8 @@ static void test_run__a_deadline_without_time_to_run_kills(void **state)
     Airlock__V1__RunResponse *response = (Airlock__V1__RunResponse *)al_test_receive(
         &call, &airlock__v1__run_response__descriptor, &arena);
     assert_int_equal(al_test_finish(&call), GRPC_STATUS_OK);
-    assert_int_equal(response->result->status, AIRLOCK__V1__JOB_STATUS__JOB_STATUS_KILLED);
-    assert_int_equal(response->result->reason, AIRLOCK__V1__REASON__REASON_CANCELLED);
+    assert_int_equal(response->result->status, AIRLOCK__V1__JOB_STATUS__JOB_STATUS_TIMEOUT);
+    assert_int_equal(response->result->limit_hit, AIRLOCK__V1__LIMIT__LIMIT_WALL);
     al_test_call_free(&call);
 }
 
@@ -400,7 +400,7 @@ int main(void)
         cmocka_unit_test(test_calls__a_message_beyond_all_limits_is_refused),
         cmocka_unit_test(test_calls__compressed_messages_are_refused),
         cmocka_unit_test(test_calls__a_malformed_tenant_is_invalid),
-        cmocka_unit_test(test_run__a_deadline_without_time_to_run_kills),
+        cmocka_unit_test(test_run__a_deadline_without_time_to_run_is_a_timeout),
         cmocka_unit_test(test_run__a_deadline_shortens_the_wall_limit),
         cmocka_unit_test(test_run__a_cancelled_call_kills_its_job),
         cmocka_unit_test(test_get_job__knows_the_tenants_jobs_only),

@@ -126,7 +126,10 @@ static void test_pipeline__does_not_run_what_is_lost_already(void **state)
     struct al_job_info info;
     struct al_test_job late = {.wall_ms = 10000, .deadline_ms = al_now_ms() + 200};
     struct al_job *job = run_job(&backend, late, false, false, &info);
-    assert_never_ran(&backend, &info);
+    assert_int_equal(backend.runs, 0);
+    assert_int_equal(info.status, AL_STATUS_TIMEOUT);
+    assert_int_equal(info.result->limit_hit, AL_LIMIT_WALL);
+    assert_int_equal(info.quotas.wall_ms, 10000);
     al_job_unref(job);
     job = run_job(&backend, (struct al_test_job){0}, true, false, &info);
     assert_never_ran(&backend, &info);
