@@ -1,5 +1,6 @@
 #include "tests/bench/cases.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/bench/contest.h"
@@ -7,8 +8,6 @@
 #include "tests/bench/plain.h"
 #include "tests/bench/rpc.h"
 #include "tests/bench/table.h"
-
-#include <stdio.h>
 
 #define STREAM_BYTES ((size_t)256 << 20)
 #define PHASE_RUNS   50

@@ -13,7 +13,7 @@ struct al_bench {
     struct al_floor *floor;
     const char *folder; /* on a tmpfs */
     bool quick;
-    /* The ratios that issue is taken with; 0: not measured. */
+    /* What the aims are about; 0: not measured. */
     double python_ratio, echo_ratio, stream_ratio;
 };
 
