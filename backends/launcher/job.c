@@ -307,8 +307,8 @@ static void on_status(struct al_source *source)
     }
     text[got] = '\0';
     drop_source(job, AL_JOB_STATUS);
-    if (got > 0) {
-        al_job_set_error(job, text);
+    if (got > 0 || job->waiting) {
+        al_job_set_error(job, got > 0 ? text : "its process died waiting");
         al_job_end_cell(job);
     } else if (!job->ending) {
         on_started(job);
