@@ -32,7 +32,7 @@ struct al_cgroup_ops {
      * own uid, so that a process inside of a cell can still do it. */
     int (*limit)(const struct al_cgroups *groups, const char *name, const struct al_quotas *quotas,
                  struct al_err *err);
-    /* Moves the calling process in. */
+    /* Moves the calling process, which has one thread, in. */
     int (*join)(const struct al_cgroups *groups, const char *name, struct al_err *err);
     /* User and system time so far; -1 when the group is not there. */
     int64_t (*cpu_us)(const struct al_cgroups *groups, const char *name);

@@ -1,10 +1,9 @@
 /*
- * Theory of operation. Making a cell (namespaces, mounts, and above all joining cgroups, which on
- * version 1 can wait for an RCU grace period) takes longer than starting an interpreter in it. So
- * some native cells are made ahead: each is used once, by whatever job comes next, and a timer
- * makes new ones, one at a time, so that a SPAWN never waits for more than one. Without a waiting
- * cell the job gets a new one: the same code, only later. A cell that dies waiting is not replaced
- * before the next job, which then meets the cause itself.
+ * Theory of operation. Making a cell (namespaces, mounts, cgroups) takes a few milliseconds that a
+ * caller would wait for. So some native cells are made ahead: each is used once, by whatever job
+ * comes next, and a timer makes new ones, one at a time, so that a SPAWN never waits for more than
+ * one. Without a waiting cell the job gets a new one: the same code, only later. A cell that dies
+ * waiting is not replaced before the next job, which then meets the cause itself.
  */
 #include <errno.h>
 #include <stdio.h>

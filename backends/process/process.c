@@ -105,16 +105,21 @@ static int read_output(struct pump *p, struct channel *c)
     if (!c->data && !(c->data = malloc(CHUNK_BYTES))) {
         return -ENOMEM;
     }
-    ssize_t got = TEMP_FAILURE_RETRY(read(*c->fd, c->data, CHUNK_BYTES));
-    if (got < 0 && errno == EAGAIN) {
-        return 0;
-    }
-    if (got <= 0) {
-        al_close_fd(c->fd);
-        return 0;
+    /* All that is there: a program that writes 4 KiB at a time shall not cost a message each time.
+     */
+    size_t len = 0;
+    while (len < CHUNK_BYTES) {
+        ssize_t got = TEMP_FAILURE_RETRY(read(*c->fd, c->data + len, CHUNK_BYTES - len));
+        if (got <= 0) {
+            if (got == 0 || errno != EAGAIN) {
+                al_close_fd(c->fd);
+            }
+            break;
+        }
+        len += (size_t)got;
     }
     c->start = 0;
-    c->end = within_limit(p, c, (size_t)got);
+    c->end = within_limit(p, c, len);
     offer(p, c);
     return 0;
 }
