@@ -78,12 +78,13 @@ int al_bundle_create(const struct al_job_spec *spec)
         return -EFBIG;
     }
     size_t items = 2 + spec->n_files + spec->n_env + spec->n_args;
-    al_auto_free struct header *headers = calloc(items, sizeof *headers);
-    al_auto_free struct iovec *iov = calloc(items * IOVECS_PER_ITEM, sizeof *iov);
-    if (!headers || !iov) {
+    al_auto_free struct iovec *iov =
+        calloc(items, IOVECS_PER_ITEM * sizeof(struct iovec) + sizeof(struct header));
+    if (!iov) {
         return -ENOMEM;
     }
-    struct bundle_writer w = {.headers = headers, .iov = iov};
+    struct bundle_writer w = {.headers = (struct header *)(iov + items * IOVECS_PER_ITEM),
+                              .iov = iov};
     put_spec(&w, spec);
     if (w.total > AL_BUNDLE_BYTES_MAX) {
         return -EFBIG;

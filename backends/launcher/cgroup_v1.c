@@ -141,10 +141,11 @@ static void kill_group(int dir, const char *name)
     if (!f) {
         return;
     }
-    fd = -1; /* f owns it */
-    for (int pid; fscanf(f, "%d", &pid) == 1;) {
+    al_steal_fd(&fd); /* f owns it */
+    for (char line[32]; fgets(line, sizeof line, f);) {
+        long pid = strtol(line, NULL, 10);
         if (pid > 1) {
-            kill(pid, SIGKILL);
+            kill((pid_t)pid, SIGKILL);
         }
     }
 }
@@ -152,11 +153,12 @@ static void kill_group(int dir, const char *name)
 /* One pass over a hierarchy; how many groups are left. */
 static size_t sweep_dir(int dir)
 {
-    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    al_auto_close int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     al_auto_closedir DIR *d = fd < 0 ? NULL : fdopendir(fd);
     if (!d) {
         return 0;
     }
+    al_steal_fd(&fd); /* d owns it */
     size_t left = 0;
     for (struct dirent *e; (e = readdir(d)) != NULL;) {
         if (e->d_type == DT_DIR && e->d_name[0] != '.') {

@@ -67,13 +67,13 @@ static void fill_info(struct al_launcher *l)
 
 static int receive_hello(struct al_launcher *l, struct al_err *err)
 {
-    al_auto_free uint8_t *data = malloc(AL_MSG_BYTES_MAX);
+    uint8_t data[AL_MSG_BYTES_MAX];
     struct pollfd pfd = {.fd = l->socket, .events = POLLIN};
-    if (!data || poll(&pfd, 1, HELLO_MS) != 1) {
+    if (poll(&pfd, 1, HELLO_MS) != 1) {
         return al_err_set(err, AL_ERR_INTERNAL, "the launcher did not answer within %d s",
                           HELLO_MS / 1000);
     }
-    ssize_t got = recv(l->socket, data, AL_MSG_BYTES_MAX, 0);
+    ssize_t got = recv(l->socket, data, sizeof data, 0);
     if (got <= 0 || al_msg_decode_hello(data, (size_t)got, &l->hello) < 0) {
         return al_err_set(err, AL_ERR_INTERNAL,
                           "the launcher ended before it was ready (see above)");

@@ -64,7 +64,7 @@ static int read_number(struct setting *set, const struct al_cells_key *key, cons
 
 static int set_u32(struct setting *set, const struct al_cells_key *key, void *at, const char *value)
 {
-    double v;
+    double v = 0;
     int rc = read_number(set, key, value, false, &v);
     if (rc < 0) {
         return rc;
@@ -76,7 +76,7 @@ static int set_u32(struct setting *set, const struct al_cells_key *key, void *at
 static int set_seconds(struct setting *set, const struct al_cells_key *key, void *at,
                        const char *value)
 {
-    double v;
+    double v = 0;
     int rc = read_number(set, key, value, true, &v);
     if (rc < 0) {
         return rc;

@@ -306,7 +306,7 @@ static _Noreturn void exec_stage(struct program *p, int status_fd)
     struct al_err err = {0};
     bool compile = p->assignment.stage == AL_STAGE_COMPILE;
     int n = expand(p, compile ? &p->runtime->compile : &p->runtime->argv, argv);
-    if (n < 0) {
+    if (n < 0 || !argv[0]) {
         al_err_errno(&err, ENOMEM, "argv");
         al_child_fail(status_fd, &err);
     }

@@ -139,7 +139,7 @@ void al_jobs_spawn(struct al_jobs *jobs, const struct al_msg_spawn *spawn, int c
     struct al_err err = {0};
     const struct al_runtime *runtime = NULL;
     struct al_job *job = NULL;
-    if (check_spawn(jobs, spawn, bundle_fd, &runtime, &err) == 0) {
+    if (check_spawn(jobs, spawn, bundle_fd, &runtime, &err) == 0 && runtime) {
         job = al_pool_get(jobs, spawn->kind, &err);
     }
     if (!job) {
