@@ -29,11 +29,11 @@ struct row {
     enum al_limit limit;
     enum al_exit_kind exit_kind;
     int exit_value;
+    int within_ms;       /* the run must have returned by then; 0: not looked at */
     const char *out;     /* exact stdout; NULL: not looked at */
     const char *err;     /* exact stderr; NULL: not looked at */
     const char *out_has; /* part of stdout */
     const char *err_has; /* part of stderr */
-    int64_t within_ms;   /* the run must have returned by then; 0: not looked at */
     void (*check)(const struct al_test_run *run); /* may be NULL */
 };
 
@@ -43,7 +43,7 @@ struct row {
 #define DIES_OF(sig)                                                                     \
     .status = AL_STATUS_FAILED, .reason = AL_REASON_SIGNAL, .exit_kind = AL_EXIT_SIGNAL, \
     .exit_value = sig
-#define MEETS(s, l) .status = s, .reason = AL_REASON_LIMIT, .limit = l, .exit_value = KEEP
+#define MEETS(s, l) .status = (s), .reason = AL_REASON_LIMIT, .limit = (l), .exit_value = KEEP
 #define IS_KILLED   .status = AL_STATUS_KILLED, .reason = AL_REASON_CANCELLED, .exit_value = KEEP
 
 static void wall_2s(struct al_job_spec *s)
@@ -573,7 +573,7 @@ static void run_row(const struct row *row, struct al_backend *backend)
         fail_msg("stderr has no '%s': %s", row->err_has, err);
     }
     if (row->within_ms && run.took_ms > row->within_ms) {
-        fail_msg("took %lld ms, not %lld", (long long)run.took_ms, (long long)row->within_ms);
+        fail_msg("took %lld ms, not %d", (long long)run.took_ms, row->within_ms);
     }
     if (row->check) {
         row->check(&run);

@@ -237,8 +237,8 @@ bool raw_wait_exit(int control, struct al_msg_exit *ret)
 
 void raw_assert_works(const struct raw_launcher *l)
 {
-    struct al_launched job;
-    struct al_msg_exit e;
+    struct al_launched job = {.control = -1};
+    struct al_msg_exit e = {.ran = false};
     char out[8] = "", refused[AL_RESULT_ERROR_MAX];
     struct al_msg_spawn m = raw_message(AL_CELL_NATIVE, "bash");
     if (raw_run(l, &m, "echo ok", &job, refused) < 0) {

@@ -206,7 +206,7 @@ struct hostile_row {
     int result; /* of the first next */
 };
 
-#define REST(s) s, sizeof s - 1
+#define REST(s) (s), sizeof(s) - 1
 
 static const struct hostile_row hostile_rows[] = {
     {"good_file", {AL_BUNDLE_FILE, 0644, 1, 0, 2}, REST("a\0xy"), 1},

@@ -49,8 +49,8 @@ static void assert_words(const struct al_words *words, const char *joined)
 {
     char text[1024] = "";
     for (size_t i = 0; i < words->n; i++) {
-        strncat(text, words->word[i], sizeof text - strlen(text) - 2);
-        strcat(text, i + 1 < words->n ? " " : "");
+        size_t n = strlen(text);
+        snprintf(text + n, sizeof text - n, "%s%s", i > 0 ? " " : "", words->word[i]);
     }
     assert_string_equal(text, joined);
     assert_null(words->word[words->n]);
@@ -367,7 +367,7 @@ static void test_read__too_many_runtimes(void **state)
     read_good(&c, text);
     assert_int_equal(c.n_runtimes, AL_RUNTIMES_MAX);
     al_cells_config_finish(&c);
-    strcat(text, "[runtime more]\nargv = /x\n");
+    snprintf(text + strlen(text), 64, "[runtime more]\nargv = /x\n");
     assert_true(read_bytes(&c, text, strlen(text), &err) < 0);
     assert_non_null(
         strstr(err.text, "[runtime more] argv: too many runtimes; allowed: at most 32"));

@@ -254,8 +254,8 @@ static void test_other_types(void **state)
 struct bad_row {
     const char *name;
     enum al_msg_type type;
-    size_t at; /* offset of what is replaced */
-    size_t width;
+    uint16_t at; /* offset of what is replaced */
+    uint16_t width;
     uint64_t value;
     bool accepted;
 };
