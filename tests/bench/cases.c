@@ -128,19 +128,22 @@ void al_cases_stream(struct al_bench *bench)
                                 .backend = "native",
                                 .language = "bash",
                                 .code = "head -c 256M /dev/zero\n",
-                                .output_bytes = STREAM_BYTES};
+                                .output_bytes = STREAM_BYTES,
+                                .raw = bench->server};
     struct al_bench_rpc dd = head;
     dd.code = "dd if=/dev/zero bs=256K count=1024 status=none\n";
     struct al_contestant who[] = {
         {.name = "streaming floor, 256 MiB", .once = stream_floor, .arg = bench->floor},
-        {.name = "native Stream of head -c 256M", .once = al_bench_rpc_stream, .arg = &head},
-        {.name = "native Stream of dd bs=256K", .once = al_bench_rpc_stream, .arg = &dd},
+        {.name = "native Stream of head -c 256M", .once = al_bench_rpc_stream_raw, .arg = &head},
+        {.name = "native Stream of dd bs=256K", .once = al_bench_rpc_stream_raw, .arg = &dd},
+        {.name = "head, through //client", .once = al_bench_rpc_stream, .arg = &head},
     };
+    const size_t n = sizeof who / sizeof who[0];
     struct al_contest contest = {.threads = 1, .rounds = bench->quick ? 3 : 9, .turn = 1};
-    al_contest_run(&contest, who, 3);
-    for (size_t i = 0; i < 3; i++) {
+    al_contest_run(&contest, who, n);
+    for (size_t i = 0; i < n; i++) {
         al_table_row_bytes(&who[i], STREAM_BYTES, i > 0 ? &who[0] : NULL);
     }
     bench->stream_ratio = 1 / ratio(&who[1], &who[0]);
-    finish(who, 3);
+    finish(who, n);
 }

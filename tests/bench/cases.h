@@ -11,7 +11,8 @@ struct al_bench {
     struct al_direct_env direct;
     struct al_client *client; /* NULL: no server, only plain spawn and the backend itself */
     struct al_floor *floor;
-    const char *folder; /* on a tmpfs */
+    struct al_floor *server; /* an undecoding connection to the server */
+    const char *folder;      /* on a tmpfs */
     bool quick;
     /* What the aims are about; 0: not measured. */
     double python_ratio, echo_ratio, stream_ratio;

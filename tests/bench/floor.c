@@ -14,7 +14,6 @@
 
 struct al_floor {
     grpc_channel *channel;
-    void *echo, *stream; /* registered methods */
     grpc_completion_queue *queues[AL_CONTEST_THREADS_MAX];
 };
 
@@ -45,8 +44,6 @@ struct al_floor *al_floor_create(const char *address)
     grpc_channel_credentials *credentials = grpc_insecure_credentials_create();
     floor->channel = grpc_channel_create(address, credentials, &args);
     grpc_channel_credentials_release(credentials);
-    floor->echo = grpc_channel_register_call(floor->channel, AL_FLOOR_ECHO, NULL, NULL);
-    floor->stream = grpc_channel_register_call(floor->channel, AL_FLOOR_STREAM, NULL, NULL);
     for (size_t i = 0; i < AL_CONTEST_THREADS_MAX; i++) {
         floor->queues[i] = grpc_completion_queue_create_for_pluck(NULL);
     }
@@ -103,8 +100,8 @@ static void fill_ops(struct call *call, grpc_op ops[CALL_OPS])
     ops[4].data.recv_status_on_client.status_details = &call->details;
 }
 
-static void call_init(struct call *call, struct al_floor *floor, unsigned worker, void *method,
-                      const void *data, size_t len)
+static void call_init(struct call *call, struct al_floor *floor, unsigned worker,
+                      const char *method, const void *data, size_t len)
 {
     grpc_slice slice = grpc_slice_from_copied_buffer(data, len);
     *call = (struct call){.queue = floor->queues[worker], .details = grpc_empty_slice()};
@@ -112,9 +109,9 @@ static void call_init(struct call *call, struct al_floor *floor, unsigned worker
     grpc_metadata_array_init(&call->trailing);
     call->request = grpc_raw_byte_buffer_create(&slice, 1);
     grpc_slice_unref(slice);
-    call->call = grpc_channel_create_registered_call(floor->channel, NULL, GRPC_PROPAGATE_DEFAULTS,
-                                                     call->queue, method,
-                                                     gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+    call->call = grpc_channel_create_call(floor->channel, NULL, GRPC_PROPAGATE_DEFAULTS,
+                                          call->queue, grpc_slice_from_static_string(method), NULL,
+                                          gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
 }
 
 static void call_finish(struct call *call)
@@ -135,7 +132,7 @@ void al_floor_echo(void *arg, unsigned worker)
     struct al_floor *floor = arg;
     struct call call;
     grpc_op ops[CALL_OPS + 1];
-    call_init(&call, floor, worker, floor->echo, data, sizeof data);
+    call_init(&call, floor, worker, AL_FLOOR_ECHO, data, sizeof data);
     fill_ops(&call, ops);
     ops[CALL_OPS] =
         (grpc_op){.op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &call.response};
@@ -148,12 +145,11 @@ void al_floor_echo(void *arg, unsigned worker)
     call_finish(&call);
 }
 
-void al_floor_stream(struct al_floor *floor, size_t bytes)
+size_t al_floor_receive(struct al_floor *floor, const char *method, const void *request, size_t len)
 {
-    uint64_t wanted = bytes;
     struct call call;
     grpc_op ops[CALL_OPS];
-    call_init(&call, floor, 0, floor->stream, &wanted, sizeof wanted);
+    call_init(&call, floor, 0, method, request, len);
     fill_ops(&call, ops);
     start_batch(&call, ops, CALL_OPS, &call);
     size_t got = 0;
@@ -170,6 +166,13 @@ void al_floor_stream(struct al_floor *floor, size_t bytes)
     }
     pluck(call.queue, &call);
     call_finish(&call);
+    return got;
+}
+
+void al_floor_stream(struct al_floor *floor, size_t bytes)
+{
+    uint64_t wanted = bytes;
+    size_t got = al_floor_receive(floor, AL_FLOOR_STREAM, &wanted, sizeof wanted);
     if (got != bytes) {
         al_bench_die("floor: %zu bytes of %zu came", got, bytes);
     }

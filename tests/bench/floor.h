@@ -16,12 +16,17 @@
 
 struct al_floor;
 
-/* One connection for all workers. */
+/* One connection for all workers, to floor_server or, for al_floor_receive only, to any server. */
 struct al_floor *al_floor_create(const char *address);
 void al_floor_destroy(struct al_floor *floor);
 
 /* al_contestant.once: an echo of AL_FLOOR_ECHO_BYTES. */
 void al_floor_echo(void *floor, unsigned worker);
+
+/* Sends one request, half-closes, and receives messages, unread, to the end. How many bytes came.
+ */
+size_t al_floor_receive(struct al_floor *floor, const char *method, const void *request,
+                        size_t len);
 
 /* Receives `bytes` in messages of AL_FLOOR_CHUNK_BYTES. */
 void al_floor_stream(struct al_floor *floor, size_t bytes);

@@ -111,6 +111,7 @@ int main(int argc, char **argv)
         const struct al_client_options to = {.address = options.server};
         bench.client = al_client_create(&to);
         bench.floor = al_floor_create(options.floor);
+        bench.server = al_floor_create(options.server);
         if (!bench.client) {
             al_bench_die("out of memory");
         }
@@ -119,6 +120,7 @@ int main(int argc, char **argv)
     bool met = print_aims(&bench);
     al_client_destroy(bench.client);
     al_floor_destroy(bench.floor);
+    al_floor_destroy(bench.server);
     al_direct_stop(&bench.direct);
     return options.check && !met ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -70,3 +70,24 @@ void al_bench_rpc_stream(void *arg, unsigned worker)
     }
     al_stream_destroy(stream);
 }
+
+void al_bench_rpc_stream_raw(void *arg, unsigned worker)
+{
+    (void)worker;
+    const struct al_bench_rpc *rpc = arg;
+    Airlock__V1__RunRequest run = request_of(rpc);
+    Airlock__V1__StreamStart start = AIRLOCK__V1__STREAM_START__INIT;
+    Airlock__V1__StreamRequest request = AIRLOCK__V1__STREAM_REQUEST__INIT;
+    uint8_t data[1024];
+    start.request = &run;
+    request.event_case = AIRLOCK__V1__STREAM_REQUEST__EVENT_START;
+    request.start = &start;
+    if (protobuf_c_message_get_packed_size(&request.base) > sizeof data) {
+        al_bench_die("Stream: the request is too large");
+    }
+    size_t len = protobuf_c_message_pack(&request.base, data);
+    size_t got = al_floor_receive(rpc->raw, "/airlock.v1.ExecutionService/Stream", data, len);
+    if (got < rpc->output_bytes) {
+        al_bench_die("Stream: %zu bytes of %zu came", got, rpc->output_bytes);
+    }
+}

@@ -3,6 +3,7 @@
 
 #include "client/client.h"
 #include "tests/bench/contest.h"
+#include "tests/bench/floor.h"
 
 struct al_bench_rpc {
     struct al_client *client; /* one connection for all workers */
@@ -11,8 +12,14 @@ struct al_bench_rpc {
     const char *code;
     const char *output;  /* of a Run: what it must print */
     size_t output_bytes; /* of a Stream: how much must come */
+    struct al_floor
+        *raw; /* of a Stream: a connection that does not decode what comes; may be NULL */
 };
 
 /* al_contestant.once; the argument is a struct al_bench_rpc. */
 void al_bench_rpc_run(void *rpc, unsigned worker);
 void al_bench_rpc_stream(void *rpc, unsigned worker);
+
+/* The same by way of `raw`, which takes messages as the floor's client does: what the server costs.
+ */
+void al_bench_rpc_stream_raw(void *rpc, unsigned worker);
