@@ -34,7 +34,7 @@ struct al_cgroup_ops {
                  struct al_err *err);
     /* Moves the calling process, which has one thread, in. */
     int (*join)(const struct al_cgroups *groups, const char *name, struct al_err *err);
-    /* User and system time so far; -1 when the group is not there. */
+    /* User and system time so far; 0 when the group is not there. */
     int64_t (*cpu_us)(const struct al_cgroups *groups, const char *name);
     /* What cannot be read stays 0. */
     void (*usage)(const struct al_cgroups *groups, const char *name, struct al_cgroup_usage *ret);
