@@ -345,6 +345,15 @@ void al_job_on_control(struct al_source *source)
 
 /* --- the start --- */
 
+/* A launcher that cannot see its children end is of no use: it ends, and all of them with it. */
+static void watch(struct al_job *job, enum al_job_source_index i, int fd,
+                  void (*fn)(struct al_source *))
+{
+    if (al_job_add_source(job, i, fd, fn) < 0) {
+        job->jobs->loop->stop = true;
+    }
+}
+
 /* Clones a process that waits for its assignment, and before it the cell, if it is the first. */
 static int clone_process(struct al_job *job, bool first, int status_fd, int assign_fd,
                          struct al_process *ret, struct al_err *err)
@@ -355,7 +364,7 @@ static int clone_process(struct al_job *job, bool first, int status_fd, int assi
             return rc;
         }
         job->init_reaped = false;
-        al_job_add_source(job, AL_JOB_INIT, job->cell.init_pidfd, on_init);
+        watch(job, AL_JOB_INIT, job->cell.init_pidfd, on_init);
     }
     return al_cell_start(&job->plan, &job->cell, first, assign_fd, status_fd, ret, err);
 }
@@ -382,8 +391,8 @@ static int start_process(struct al_job *job, bool first, struct al_err *err)
     }
     job->pid = process.pid;
     job->assign_fd = assign[0];
-    al_job_add_source(job, AL_JOB_PROCESS, process.pidfd, on_process);
-    al_job_add_source(job, AL_JOB_STATUS, status[0], on_status);
+    watch(job, AL_JOB_PROCESS, process.pidfd, on_process);
+    watch(job, AL_JOB_STATUS, status[0], on_status);
     return 0;
 }
 

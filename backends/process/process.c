@@ -49,6 +49,7 @@ struct pump {
     struct channel out[2];
     size_t stdin_sent; /* of spec->stdin_bytes */
     bool dying;        /* KILL was sent: no waiting for readers any more */
+    bool kill_waits;   /* or will be, once the control socket has room */
     bool cancelled;
     bool over_output;
     bool exited;
@@ -60,13 +61,20 @@ static bool has_pending(const struct channel *c)
     return c->end > c->start;
 }
 
+/* Until it is out: a control socket full of signals only delays it. A dead launcher shows as the
+ * end of control. */
+static void send_kill(struct pump *p)
+{
+    uint8_t data[8];
+    size_t n = al_msg_encode_empty(AL_MSG_KILL, data);
+    ssize_t put = TEMP_FAILURE_RETRY(send(p->job.control, data, n, MSG_NOSIGNAL | MSG_DONTWAIT));
+    p->kill_waits = put < 0 && errno == EAGAIN;
+}
+
 static void kill_job(struct pump *p)
 {
     if (!p->dying && !p->exited) {
-        uint8_t data[8];
-        size_t n = al_msg_encode_empty(AL_MSG_KILL, data);
-        send(p->job.control, data, n,
-             MSG_NOSIGNAL); /* a dead launcher shows as the end of control */
+        send_kill(p);
     }
     p->dying = true;
 }
@@ -251,6 +259,7 @@ static void fill_poll(struct pump *p, bool stdin_full, struct pollfd *fds)
     for (int i = 0; i < POLL_COUNT; i++) {
         fds[i] = (struct pollfd){.fd = wanted[i], .events = i == POLL_STDIN ? POLLOUT : POLLIN};
     }
+    fds[POLL_CONTROL].events |= p->kill_waits ? POLLOUT : 0;
 }
 
 static int step(struct pump *p, struct pollfd *fds, struct al_err *err)
@@ -259,7 +268,10 @@ static int step(struct pump *p, struct pollfd *fds, struct al_err *err)
         take_ctl(p);
     }
     int rc = 0;
-    if (fds[POLL_CONTROL].revents) {
+    if (fds[POLL_CONTROL].revents & POLLOUT) {
+        send_kill(p);
+    }
+    if (fds[POLL_CONTROL].revents & ~POLLOUT) {
         rc = read_control(p, err);
     }
     for (int i = 0; i < 2 && rc == 0; i++) {
