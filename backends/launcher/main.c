@@ -34,6 +34,7 @@ struct launcher {
     struct al_cells_config config;
     struct al_cgroups cgroups;
     struct al_jobs jobs;
+    struct al_msg_hello hello;
     bool failed;
 };
 
@@ -143,13 +144,13 @@ static int prepare_kind(struct launcher *l, enum al_cell_kind kind, struct al_er
     return rc;
 }
 
-static void prepare(struct launcher *l, const char *data_dir, struct al_msg_hello *hello)
+static void prepare(struct launcher *l, const char *data_dir)
 {
     struct al_err common = {0};
     prepare_common(l, data_dir, &common);
     for (int kind = 0; kind < AL_CELL_KINDS; kind++) {
         struct al_err err = common;
-        struct al_msg_hello_cell *cell = &hello->cells[kind];
+        struct al_msg_hello_cell *cell = &l->hello.cells[kind];
         if (!al_err_is_set(&err) && prepare_kind(l, (enum al_cell_kind)kind, &err) == 0) {
             cell->available = true;
             cell->layers = al_cell_layers((enum al_cell_kind)kind, &l->cgroups);
@@ -160,8 +161,9 @@ static void prepare(struct launcher *l, const char *data_dir, struct al_msg_hell
     }
 }
 
-static int say_hello(const struct launcher *l, struct al_msg_hello *hello)
+static int say_hello(struct launcher *l)
 {
+    struct al_msg_hello *hello = &l->hello;
     static uint8_t data[AL_MSG_BYTES_MAX];
     hello->n_runtimes = (uint32_t)l->config.n_runtimes;
     for (size_t i = 0; i < l->config.n_runtimes; i++) {
@@ -192,19 +194,25 @@ static void on_socket(struct al_source *source)
     l->loop.stop = true;
 }
 
-static int run(struct launcher *l, const struct options *o)
+/* Every cell's init is a copy of this process, and its command line can be read in /proc/1/cmdline:
+ * the host's paths go out of it. `argv` is not to be used any more. */
+static void hide_arguments(int argc, char **argv)
 {
-    static struct al_msg_hello hello;
-    al_runtimes_probe(&l->config);
-    prepare(l, o->data_dir, &hello);
+    static const char name[] = "airlock-launcher";
+    size_t len = (size_t)(argv[argc - 1] + strlen(argv[argc - 1]) - argv[0]);
+    memset(argv[0], 0, len);
+    memcpy(argv[0], name, len < sizeof name ? len : sizeof name - 1);
+}
+
+static int run(struct launcher *l)
+{
     l->jobs.loop = &l->loop;
     l->jobs.config = &l->config;
     l->jobs.cgroups = &l->cgroups;
-    l->socket = (struct al_source){.fd = o->socket, .fn = on_socket};
     int rc = al_loop_init(&l->loop);
     rc = rc < 0 ? rc : al_jobs_init(&l->jobs);
     rc = rc < 0 ? rc : al_loop_add(&l->loop, &l->socket);
-    rc = rc < 0 ? rc : say_hello(l, &hello);
+    rc = rc < 0 ? rc : say_hello(l);
     rc = rc < 0 ? rc : al_loop_run(&l->loop);
     al_jobs_kill_all(&l->jobs);
     al_close_fd(&l->jobs.reaper_fd);
@@ -239,5 +247,9 @@ int main(int argc, char **argv)
         al_log_error("cannot set up: %s", strerror(errno));
         return EXIT_FAILURE;
     }
-    return run(&launcher, &options);
+    launcher.socket = (struct al_source){.fd = options.socket, .fn = on_socket};
+    al_runtimes_probe(&launcher.config);
+    prepare(&launcher, options.data_dir);
+    hide_arguments(argc, argv);
+    return run(&launcher);
 }

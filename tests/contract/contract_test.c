@@ -515,6 +515,8 @@ static const struct row rows[] = {
      SUCCEEDS, .out = "0000000000000000\n1\n"},
     {"own_processes_only", AL_TEST_NATIVE, "python",
      "import os; print(sum(p.isdigit() for p in os.listdir('/proc')))", SUCCEEDS, .out = "2\n"},
+    {"init_shows_no_path_of_the_host", AL_TEST_CELLS, "bash",
+     "tr '\\0' '\\n' < /proc/1/cmdline | grep -v '^$'", SUCCEEDS, .out = "airlock-launcher\n"},
     {"init_is_out_of_reach", AL_TEST_CELLS, "bash", "kill -9 1 2>/dev/null || echo refused",
      SUCCEEDS, .out = "refused\n"},
     {"host_files_are_not_there", AL_TEST_NATIVE, "bash",
