@@ -1,8 +1,11 @@
 #include "service/options.h"
 
+#include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 const char al_options_help[] =
     "usage: airlockd [OPTION]...\n"
@@ -69,6 +72,7 @@ int al_options_parse(int argc, char **argv, struct al_options *ret, struct al_er
     };
     struct al_options options = {0};
     opterr = 0;
+    optind = 0; /* getopt begins anew */
     int which;
     while ((which = getopt_long(argc, argv, ":", longs, NULL)) != -1) {
         if (which == ':' || which == '?') {
@@ -87,14 +91,20 @@ int al_options_parse(int argc, char **argv, struct al_options *ret, struct al_er
     return 0;
 }
 
+/* Absolute: the launcher works in another folder. */
 static int set_data_dir(struct al_config *config, const char *data_dir, struct al_err *err)
 {
-    size_t len = strlen(data_dir);
-    if (len == 0 || len >= sizeof config->data_dir) {
-        return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "--data-dir: 1 to %zu bytes",
+    char here[PATH_MAX] = "";
+    if (data_dir[0] != '/' && !getcwd(here, sizeof here)) {
+        return al_err_errno(err, errno, "--data-dir: cannot tell the current folder");
+    }
+    char path[2 * PATH_MAX];
+    int len = snprintf(path, sizeof path, "%s%s%s", here, here[0] ? "/" : "", data_dir);
+    if (data_dir[0] == '\0' || len >= (int)sizeof config->data_dir) {
+        return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "--data-dir: 1 to %zu bytes from the root",
                           sizeof config->data_dir - 1);
     }
-    memcpy(config->data_dir, data_dir, len + 1);
+    memcpy(config->data_dir, path, (size_t)len + 1);
     return 0;
 }
 
