@@ -131,7 +131,7 @@ static bool take_signal(struct al_stream *stream, int signo, struct al_err *err)
 
 static bool take_resize(struct al_stream *stream, struct al_err *err)
 {
-    (void)al_err_set(err, AL_ERR_INVALID_ARGUMENT,
+    (void)al_err_set(err, AL_ERR_FAILED_PRECONDITION,
                      stream->terminal ? "resize: not supported"
                                       : "resize: the job has no terminal");
     return false;
