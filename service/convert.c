@@ -83,6 +83,7 @@ int al_convert_run(const struct al_convert_env *env, const Airlock__V1__RunReque
                 ?: convert_files(&c)
                 ?: convert_artifacts(&c)
                 ?: convert_inputs(&c)
+                ?: convert_disk(&c)
                 ?: convert_env(&c)
                 ?: convert_metadata(&c)
                 ?: convert_args(&c)

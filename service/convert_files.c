@@ -8,6 +8,7 @@
 
 #define ARTIFACTS_MAX 64
 #define WORKDIR_MAX   255 /* bytes; what the launcher takes */
+#define PAGE_BYTES    4096
 
 #define PATH_RANGE \
     "relative, no empty, \".\" or \"..\" component, at most 255 bytes a component and 4095 in all"
@@ -160,6 +161,29 @@ int convert_files(struct convert *c)
     spec->files = files;
     spec->n_files = n;
     return r < 0 ? r : refuse_conflicts(c);
+}
+
+/* What the tmpfs takes for a file: whole pages. */
+static uint64_t disk_bytes(size_t content_bytes)
+{
+    return ((uint64_t)content_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+}
+
+int convert_disk(struct convert *c)
+{
+    const struct al_job_spec *spec = &c->request->spec;
+    uint64_t bytes = disk_bytes(spec->code.len);
+    bytes += spec->inputs_json ? disk_bytes(strlen(spec->inputs_json)) : 0;
+    for (size_t i = 0; i < spec->n_files; i++) {
+        bytes += disk_bytes(spec->files[i].content.len);
+    }
+    if (bytes > (uint64_t)spec->quotas.disk_mb << 20) {
+        return al_err_set(c->err, AL_ERR_INVALID_ARGUMENT,
+                          "quotas.disk_mb: %" PRIu32 " MiB do not hold the request's own code, "
+                          "files and inputs (%" PRIu64 " bytes, in whole pages)",
+                          spec->quotas.disk_mb, bytes);
+    }
+    return 0;
 }
 
 int convert_artifacts(struct convert *c)

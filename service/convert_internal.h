@@ -35,6 +35,9 @@ int convert_workdir(struct convert *c);
 int convert_files(struct convert *c);
 int convert_artifacts(struct convert *c);
 
+/* In convert_files.c too; after all that is put into the sandbox. */
+int convert_disk(struct convert *c);
+
 /* convert_inputs.c */
 int convert_inputs(struct convert *c);
 

@@ -285,6 +285,24 @@ static void test_convert_run__bounds_numbers_of_things(void **state)
     assert_refused(&hosts, RUN, "egress.hosts: 257 hosts, at most 256");
 }
 
+/* A request that does not fit would otherwise fail in the backend, as if that were at fault. */
+static void test_convert_run__what_it_brings_must_fit_on_its_disk(void **state)
+{
+    (void)state;
+    static uint8_t zeros[1 << 20];
+    const size_t page = 4096;
+    Airlock__V1__RunRequest m = {.quotas = QUOTAS(.disk_mb = 1),
+                                 .code = {.data = zeros, .len = 1},
+                                 .inputs_json = "{}",
+                                 FILES(F("a", .content = {sizeof zeros - 2 * page, zeros}))};
+    al_auto_arena struct al_arena *arena = al_arena_create(8 << 20);
+    (void)accept(arena, &m, RUN);
+    m.files[0]->content.len++;
+    assert_refused(&m, RUN,
+                   "quotas.disk_mb: 1 MiB do not hold the request's own code, files and inputs "
+                   "(1052672 bytes, in whole pages)");
+}
+
 static void test_convert_run__refuses_deep_inputs(void **state)
 {
     (void)state;
@@ -408,6 +426,7 @@ int main(void)
         cmocka_unit_test(test_convert_run__bounds_each_argument_for_exec),
         cmocka_unit_test(test_convert_run__bounds_by_the_documented_sizes),
         cmocka_unit_test(test_convert_run__bounds_numbers_of_things),
+        cmocka_unit_test(test_convert_run__what_it_brings_must_fit_on_its_disk),
         cmocka_unit_test(test_convert_run__refuses_deep_inputs),
         cmocka_unit_test(test_convert_run__bounds_the_values_of_inputs),
         cmocka_unit_test(test_convert_run__says_when_the_arena_is_too_small),
