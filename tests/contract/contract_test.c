@@ -346,15 +346,15 @@ static const struct row rows[] = {
      "trap '' TERM INT HUP; while :; do sleep @NAP@; done", wall_500ms,
      MEETS(AL_STATUS_TIMEOUT, AL_LIMIT_WALL), .within_ms = 2000, .check = check_nothing_left},
 
-    {"terminated_by_a_signal_of_the_caller", AL_TEST_CELLS, "bash", "echo a; exec sleep 7391.25",
+    {"terminated_by_a_signal_of_the_caller", AL_TEST_CELLS, "bash", "echo a; exec sleep @NAP@",
      .caller = {.signal_on_output = 15}, DIES_OF(15), .within_ms = 2000,
      .check = check_nothing_left},
 
     /* limits */
     {"wall_before_cpu", AL_TEST_CELLS, "python", "while True: pass", wall_500ms,
      MEETS(AL_STATUS_TIMEOUT, AL_LIMIT_WALL), .within_ms = 1500},
-    {"sleep_under_a_cpu_limit_meets_wall", AL_TEST_CELLS, "bash", "sleep 7391.25",
-     cpu_500ms_wall_2s, MEETS(AL_STATUS_TIMEOUT, AL_LIMIT_WALL), .within_ms = 2700},
+    {"sleep_under_a_cpu_limit_meets_wall", AL_TEST_CELLS, "bash", "sleep @NAP@", cpu_500ms_wall_2s,
+     MEETS(AL_STATUS_TIMEOUT, AL_LIMIT_WALL), .within_ms = 2700},
     {"node_lives_in_64_mb", AL_TEST_CELLS, "javascript", "console.log(1)", memory_64, SUCCEEDS,
      .out = "1\n"},
     {"python_fork_loop", AL_TEST_CELLS, "python",
@@ -445,7 +445,7 @@ static const struct row rows[] = {
      .out = "ok\n"},
 
     /* control */
-    {"cancel_at_once", AL_TEST_CELLS, "python", "import time; time.sleep(7391.25)",
+    {"cancel_at_once", AL_TEST_CELLS, "python", "import time; time.sleep(@NAP@)",
      .caller = {.cancel_after_ms = 1}, IS_KILLED, .within_ms = 1500},
     {"cancel_in_mid_flood", AL_TEST_CELLS, "bash", "cat /dev/zero", output_16m,
      .caller = {.cancel_on_output = true}, IS_KILLED, .within_ms = 2000},

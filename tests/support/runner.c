@@ -21,9 +21,18 @@ static struct al_launcher *launcher;
 static struct al_backend *backends[AL_TEST_BACKENDS];
 static char dir[] = "/tmp/airlock-test-XXXXXX";
 
+static void remove_dir(void)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%s/airlock.conf", dir);
+    unlink(path);
+    rmdir(dir);
+}
+
 static void fail(const char *what, const char *why)
 {
     fprintf(stderr, "test set-up: %s: %s\n", what, why);
+    remove_dir();
     exit(1);
 }
 
@@ -65,10 +74,7 @@ void al_test_stop(void)
         al_backend_destroy(backends[i]);
     }
     al_launcher_destroy(launcher);
-    char path[64];
-    snprintf(path, sizeof path, "%s/airlock.conf", dir);
-    unlink(path);
-    rmdir(dir);
+    remove_dir();
 }
 
 struct al_backend *al_test_backend_of(enum al_test_backend bit)
