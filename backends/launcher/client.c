@@ -106,6 +106,9 @@ int al_launcher_start(const char *path, const char *config, const char *data_dir
         rc = l->pidfd < 0 ? al_err_errno(err, errno, "pidfd_open") : 0;
     }
     if (rc < 0) {
+        if (l->pid > 0) {
+            kill(l->pid, SIGKILL); /* it may hang, and must not keep us; its reaper tidies up */
+        }
         al_launcher_destroy(l);
         return rc;
     }

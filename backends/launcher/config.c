@@ -263,7 +263,7 @@ int al_cells_config_read(struct al_cells_config *config, const char *path, struc
     *config = (struct al_cells_config){
         .uid_base = 2000000000, /* above what distributions, systemd and subuid ranges use */
         .prepared = 4,          /* a small burst's worth; each holds about 0.5 MiB */
-        .jobs_max = 1100,       /* the service's default of run and stream slots, and some */
+        .jobs_max = 2048,       /* stream slots, run slots of 256 cores, and cells made ahead */
         .maxima = {.cpu_ms = 300000,
                    .wall_ms = 3600000,
                    .memory_mb = 4096,

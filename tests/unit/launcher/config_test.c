@@ -64,7 +64,7 @@ static void test_read__defaults(void **state)
     struct al_cells_config c;
     assert_int_equal(al_cells_config_read(&c, NULL, NULL), 0);
     assert_int_equal(c.n_runtimes, 4);
-    assert_int_equal(c.jobs_max, 1100);
+    assert_int_equal(c.jobs_max, 2048);
     assert_int_equal(c.maxima.wall_ms, 3600000);
     assert_false(c.allow_unsafe);
     assert_string_equal(c.cgroup_parent, "");
