@@ -16,6 +16,7 @@
 
 #define AL_ARGV_MAX 24
 #define AL_POOL_MAX 256
+#define AL_JOBS_MAX 4096 /* the most that jobs_max may be */
 
 struct al_words {
     char *word[AL_ARGV_MAX + 1]; /* NULL-terminated; owned by the configuration */

@@ -192,7 +192,7 @@ static int set_aliases(struct setting *set, const struct al_cells_key *key, void
 
 static const struct al_cells_key keys[] = {
     {"cells", "uid_base", set_u32, IN_CONFIG(uid_base), .min = 65536, .max = 2147000000},
-    {"cells", "jobs_max", set_u32, IN_CONFIG(jobs_max), .min = 1, .max = 4096},
+    {"cells", "jobs_max", set_u32, IN_CONFIG(jobs_max), .min = 1, .max = AL_JOBS_MAX},
     {"cells", "prepared", set_u32, IN_CONFIG(prepared), .min = 0, .max = AL_POOL_MAX},
     {"cells", "system_paths", set_words, IN_CONFIG(system_paths)},
     {"cells", "cgroup_parent", set_string, IN_CONFIG(cgroup_parent), .size = 256},

@@ -14,6 +14,7 @@
 #include "backends/launcher/rootfs.h"
 
 #define RANGES_MAX 64
+#define RANGE_UIDS (2 * AL_JOBS_MAX) /* one size for all, so that no two ranges overlap */
 
 int al_instance_name(const char *data_dir, char ret[AL_INSTANCE_NAME_MAX], struct al_err *err)
 {
@@ -35,7 +36,7 @@ int al_instance_lock_uids(struct al_cells_config *config, struct al_err *err)
         return al_err_errno(err, errno, "mkdir " AL_RUN_DIR);
     }
     for (uint32_t i = 0; i < RANGES_MAX; i++) {
-        uid_t base = config->uid_base + i * 2 * config->jobs_max;
+        uid_t base = config->uid_base + i * RANGE_UIDS;
         char path[64];
         snprintf(path, sizeof path, AL_RUN_DIR "/uids.%u", base);
         int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
