@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <grpc/byte_buffer.h>
 #include <grpc/grpc.h>
@@ -258,6 +259,17 @@ int al_server_create(const struct al_config *config, const struct al_registry *r
     return 0;
 }
 
+/* gRPC leaves a socket to its owner, whom no client runs as: its folder says who may connect. */
+static int open_unix_socket(const char *address, struct al_err *err)
+{
+    static const char prefix[] = "unix:";
+    size_t n = sizeof prefix - 1;
+    if (strncmp(address, prefix, n) == 0 && chmod(address + n, 0666) < 0) {
+        return al_err_errno(err, errno, "cannot set the mode of %s", address);
+    }
+    return 0;
+}
+
 int al_server_listen(struct al_server *server, const char *address, int *ret_port,
                      struct al_err *err)
 {
@@ -269,8 +281,11 @@ int al_server_listen(struct al_server *server, const char *address, int *ret_por
         return errnum ? al_err_errno(err, errnum, "cannot listen on %s", address)
                       : al_err_set(err, AL_ERR_UNAVAILABLE, "cannot listen on %s", address);
     }
-    *ret_port = port;
-    return 0;
+    int r = open_unix_socket(address, err);
+    if (r == 0) {
+        *ret_port = port;
+    }
+    return r;
 }
 
 int al_server_start(struct al_server *server, struct al_err *err)

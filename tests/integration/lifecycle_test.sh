@@ -142,6 +142,7 @@ unix_socket() {
     sed -i 's|^listen = .*|listen = unix:/tmp/airlock-test.'$$'.sock|' "$airlockd_dir/airlockd.conf"
     airlockd_launch
     equal 'the address' "$AIRLOCK_SERVER" "unix:/tmp/airlock-test.$$.sock" || return 1
+    equal 'the mode' "$(stat -c %a "${AIRLOCK_SERVER#unix:}")" 666 || return 1
     airlock run -l bash -e : || return 1
     airlockd_stop
 }
