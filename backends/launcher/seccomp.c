@@ -3,9 +3,11 @@
  * over a default of allow: other layers (namespaces, no capabilities, own uid) already stop most of
  * it, the filter takes the kernel's most attacked entry points out of reach. Short, because its
  * load time is part of every start. Foreign ABIs (32-bit, x32) kill the process: their numbers
- * would slip past. clone3 answers ENOSYS, since a filter cannot look into its struct, and libraries
- * then fall back to clone, whose namespace flags are refused. ioctl numbers are compared in their
- * lower 32 bits only, as the kernel does.
+ * would slip past. CLONE_PARENT would make children of the launcher, which nobody expects to reap.
+ * io_setup answers ENOSYS: all of the machine has one number of such requests, fs.aio-max-nr.
+ * clone3 answers ENOSYS, since a filter cannot look into its struct, and libraries then fall back
+ * to clone, whose namespace flags are refused. ioctl numbers are compared in their lower 32 bits
+ * only, as the kernel does.
  */
 #include "backends/launcher/seccomp.h"
 
@@ -91,9 +93,9 @@ static const int denied[] = {
     SCMP_SYS(personality),
 };
 
-static const unsigned long namespace_flags[] = {
+static const unsigned long denied_flags[] = {
     CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNS,     CLONE_NEWNET,
-    CLONE_NEWIPC,  CLONE_NEWUTS, CLONE_NEWCGROUP,
+    CLONE_NEWIPC,  CLONE_NEWUTS, CLONE_NEWCGROUP, CLONE_PARENT,
 };
 
 static int add_rules(scmp_filter_ctx ctx)
@@ -102,12 +104,13 @@ static int add_rules(scmp_filter_ctx ctx)
     for (size_t i = 0; i < sizeof denied / sizeof denied[0] && rc == 0; i++) {
         rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), denied[i], 0);
     }
-    for (size_t i = 0; i < sizeof namespace_flags / sizeof namespace_flags[0] && rc == 0; i++) {
+    for (size_t i = 0; i < sizeof denied_flags / sizeof denied_flags[0] && rc == 0; i++) {
         rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
-                              SCMP_A0(SCMP_CMP_MASKED_EQ, namespace_flags[i], namespace_flags[i]));
+                              SCMP_A0(SCMP_CMP_MASKED_EQ, denied_flags[i], denied_flags[i]));
     }
-    if (rc == 0) {
-        rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+    const int missing[] = {SCMP_SYS(clone3), SCMP_SYS(io_setup)};
+    for (size_t i = 0; i < sizeof missing / sizeof missing[0] && rc == 0; i++) {
+        rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), missing[i], 0);
     }
     const scmp_datum_t ioctls[] = {TIOCSTI, TIOCLINUX};
     for (size_t i = 0; i < 2 && rc == 0; i++) {

@@ -74,6 +74,7 @@ static const struct row rows[] = {
      SYS_clone,
      {UPPER_GARBAGE | CLONE_NEWUSER | SIGCHLD},
      NOT_PERMITTED},
+    {"clone_parent", SYS_clone, {CLONE_PARENT | SIGCHLD}, NOT_PERMITTED},
     {"clone_plain", SYS_clone, {SIGCHLD}, PASSES},
     {"clone3", SYS_clone3, {NOWHERE, 88}, .error = ENOSYS},
 
@@ -93,6 +94,7 @@ static const struct row rows[] = {
     {"io_uring_setup", SYS_io_uring_setup, {1, NOWHERE}, NOT_PERMITTED, .maybe = true},
     {"io_uring_enter", SYS_io_uring_enter, {-1}, NOT_PERMITTED, .maybe = true},
     {"io_uring_register", SYS_io_uring_register, {-1}, NOT_PERMITTED, .maybe = true},
+    {"io_setup", SYS_io_setup, {1, NOWHERE}, .error = ENOSYS, .maybe = true},
     {"userfaultfd", SYS_userfaultfd, {-1}, NOT_PERMITTED, .maybe = true},
     {"fanotify_init", SYS_fanotify_init, {-1, 0}, NOT_PERMITTED, .maybe = true},
     {"open_by_handle_at", SYS_open_by_handle_at, {-1, NOWHERE, 0}, NOT_PERMITTED},
