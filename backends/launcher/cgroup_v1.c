@@ -16,7 +16,8 @@
 #include "backends/base/io.h"
 #include "backends/launcher/cgroup.h"
 
-#define SWEEP_MS 1000
+#define SWEEP_MS     1000
+#define SOCKETS_PART 4 /* of memory_mb, which socket buffers may take besides */
 
 static int write_value(int dir, const char *name, const char *file, uint64_t value)
 {
@@ -80,6 +81,12 @@ static int limit_v1(const struct al_cgroups *groups, const char *name,
     }
     if (rc < 0) {
         return al_err_errno(err, -rc, "memory.memsw.limit_in_bytes");
+    }
+    /* What sockets hold counts apart, and not at all without a limit: a cell's loopback could take
+     * the TCP and UDP memory of the whole machine. */
+    rc = write_value(memory, name, "memory.kmem.tcp.limit_in_bytes", bytes / SOCKETS_PART);
+    if (rc < 0 && rc != -ENOENT) {
+        return al_err_errno(err, -rc, "memory.kmem.tcp.limit_in_bytes");
     }
     rc = write_value(groups->dirs[groups->pids].fd, name, "pids.max", quotas->pids);
     return rc < 0 ? al_err_errno(err, -rc, "pids.max") : 0;
