@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "backends/api/backend.h"
 #include "backends/base/cleanup.h"
 #include "backends/base/io.h"
+#include "backends/launcher/child.h"
 #include "backends/launcher/rootfs.h"
 
 #define NATIVE_FLAGS \
@@ -41,16 +43,43 @@ static pid_t clone_process(uint64_t flags, int *ret_pidfd)
     return (pid_t)syscall(SYS_clone3, &args, sizeof args);
 }
 
+/* The same with a user namespace that belongs to `owner`. The kernel counts what the users of a
+ * namespace hold (inotify instances, pending signals) against its owner too: were that root, one
+ * cell could use up what root of the host and all other cells have together. */
+static pid_t clone_owned(uint64_t flags, unsigned owner, int *ret_pidfd)
+{
+    if (seteuid(owner) < 0) {
+        return -1;
+    }
+    pid_t pid = al_child_raise_capabilities() < 0 ? -1 : clone_process(flags, ret_pidfd);
+    if (pid == 0) {
+        return 0;
+    }
+    int clone_errno = errno;
+    if (seteuid(0) < 0) {
+        abort(); /* not a launcher any more */
+    }
+    prctl(PR_SET_DUMPABLE, 0); /* a change of id has reset it */
+    errno = clone_errno;
+    return pid;
+}
+
+static pid_t clone_init(enum al_cell_kind kind, unsigned init_uid, int *ret_pidfd)
+{
+    return kind == AL_CELL_NATIVE ? clone_owned(NATIVE_FLAGS, init_uid, ret_pidfd)
+                                  : clone_process(LOCAL_FLAGS, ret_pidfd);
+}
+
 static int clone_error(struct al_err *err)
 {
     return al_err_errno(err, errno, "cannot clone a cell%s",
                         errno == EPERM ? " (in a chroot, or user namespaces are off?)" : "");
 }
 
-int al_cell_probe(enum al_cell_kind kind, struct al_err *err)
+int al_cell_probe(enum al_cell_kind kind, unsigned init_uid, struct al_err *err)
 {
     int pidfd = -1;
-    pid_t pid = clone_process(kind == AL_CELL_NATIVE ? NATIVE_FLAGS : LOCAL_FLAGS, &pidfd);
+    pid_t pid = clone_init(kind, init_uid, &pidfd);
     if (pid == 0) {
         _exit(0);
     }
@@ -95,7 +124,7 @@ int al_cell_create(const struct al_cell_plan *plan, int status_fd, struct al_cel
         rc = al_err_errno(err, errno, "pipe");
         goto out;
     }
-    pid_t pid = clone_process(native ? NATIVE_FLAGS : LOCAL_FLAGS, &pidfd);
+    pid_t pid = clone_init(plan->kind, plan->init_uid, &pidfd);
     if (pid == 0) {
         al_init_main(plan, alive[0], ready[1], status_fd);
     }

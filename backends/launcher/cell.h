@@ -64,7 +64,7 @@ struct al_process {
 uint32_t al_cell_layers(enum al_cell_kind kind, const struct al_cgroups *cgroups);
 
 /* Whether a cell of the kind can be cloned here at all. */
-int al_cell_probe(enum al_cell_kind kind, struct al_err *err);
+int al_cell_probe(enum al_cell_kind kind, unsigned init_uid, struct al_err *err);
 
 /* Clones init. On failure nothing is left. */
 int al_cell_create(const struct al_cell_plan *plan, int status_fd, struct al_cell *ret,

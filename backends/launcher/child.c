@@ -51,6 +51,18 @@ int al_child_drop_bounding_set(struct al_err *err)
     return 0;
 }
 
+int al_child_raise_capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct caps[2];
+    if (syscall(SYS_capget, &header, caps) < 0) {
+        return -errno;
+    }
+    caps[0].effective = caps[0].permitted;
+    caps[1].effective = caps[1].permitted;
+    return syscall(SYS_capset, &header, caps) < 0 ? -errno : 0;
+}
+
 int al_child_drop_capabilities(struct al_err *err)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};

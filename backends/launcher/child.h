@@ -16,6 +16,10 @@ _Noreturn void al_child_fail(int status_fd, const struct al_err *err);
  * away. */
 int al_child_drop_bounding_set(struct al_err *err);
 
+/* Makes all permitted capabilities effective again, which a change of the effective id takes away.
+ * 0 or -errno. */
+int al_child_raise_capabilities(void);
+
 /* Empties every capability set and sets no_new_privs. */
 int al_child_drop_capabilities(struct al_err *err);
 

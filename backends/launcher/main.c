@@ -137,7 +137,7 @@ static int prepare_kind(struct launcher *l, enum al_cell_kind kind, struct al_er
             err, AL_ERR_FAILED_PRECONDITION,
             "it isolates neither files nor network; [local] allow_unsafe = yes turns it on");
     }
-    int rc = al_cell_probe(kind, err);
+    int rc = al_cell_probe(kind, l->config.uid_base, err);
     if (rc == 0 && kind == AL_CELL_NATIVE) {
         rc = al_seccomp_build(&l->jobs.filter, err);
     }
