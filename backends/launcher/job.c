@@ -26,7 +26,8 @@
 #include "backends/launcher/bundle.h"
 #include "backends/launcher/reaper.h"
 
-#define CPU_CHECK_MIN_NS 2000000 /* below a scheduler tick nothing is gained */
+#define CPU_CHECK_MIN_NS 2000000  /* below a scheduler tick nothing is gained */
+#define STRAY_CHECK_NS   20000000 /* while a cell takes this long to end */
 
 static struct al_source *source_of(struct al_job *job, enum al_job_source_index i)
 {
@@ -62,6 +63,34 @@ void al_job_end_cell(struct al_job *job)
 {
     job->ending = true;
     al_cell_kill(&job->cell);
+    if (source_of(job, AL_JOB_TIMER)->fd >= 0) {
+        al_job_arm_timer(job, al_now_ns() + STRAY_CHECK_NS);
+    }
+}
+
+static struct al_job *find_child(const struct al_jobs *jobs, pid_t pid)
+{
+    for (uint32_t i = 0; i < jobs->config->jobs_max; i++) {
+        struct al_job *job = jobs->slots[i];
+        if (job && (job->pid == pid || (!job->init_reaped && job->cell.init_pid == pid))) {
+            return job;
+        }
+    }
+    return NULL;
+}
+
+/* A program may give its parent, us, further children (CLONE_PARENT; only a native cell's filter
+ * refuses it), and its init does not end before somebody has reaped them. Stops at a child that has
+ * a handler: that comes first, and this once more. */
+static void reap_strays(const struct al_jobs *jobs)
+{
+    siginfo_t info = {0};
+    while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 && info.si_pid > 0 &&
+           !find_child(jobs, info.si_pid))
+    {
+        waitpid(info.si_pid, NULL, __WALL);
+        info.si_pid = 0;
+    }
 }
 
 static void kill_for_caller(struct al_job *job)
@@ -260,7 +289,12 @@ void al_job_on_timer(struct al_source *source)
 {
     struct al_job *job = job_of(source);
     uint64_t count;
-    if (read(source->fd, &count, sizeof count) != (ssize_t)sizeof count || job->ending) {
+    if (read(source->fd, &count, sizeof count) != (ssize_t)sizeof count) {
+        return;
+    }
+    if (job->ending) {
+        reap_strays(job->jobs);
+        al_job_arm_timer(job, al_now_ns() + STRAY_CHECK_NS);
         return;
     }
     int64_t now_ns = al_now_ns();
@@ -414,6 +448,16 @@ int al_job_start_stage(struct al_job *job, struct al_err *err)
     return rc;
 }
 
+static size_t count_children(const struct al_jobs *jobs)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < jobs->config->jobs_max; i++) {
+        const struct al_job *job = jobs->slots[i];
+        n += job ? (job->pid > 0) + !job->init_reaped : 0;
+    }
+    return n;
+}
+
 void al_jobs_kill_all(struct al_jobs *jobs)
 {
     for (uint32_t i = 0; i < jobs->config->jobs_max; i++) {
@@ -421,14 +465,16 @@ void al_jobs_kill_all(struct al_jobs *jobs)
             al_cell_kill(&jobs->slots[i]->cell);
         }
     }
-    for (uint32_t i = 0; i < jobs->config->jobs_max; i++) {
-        struct al_job *job = jobs->slots[i];
-        if (job && job->pid > 0) {
-            waitpid(job->pid, NULL,
-                    0); /* first: init ends only after every other process of its namespace */
+    /* Whoever comes, strays too: an init ends only after every other process of its namespace. */
+    for (size_t left = count_children(jobs); left > 0;) {
+        pid_t pid = TEMP_FAILURE_RETRY(waitpid(-1, NULL, __WALL));
+        if (pid < 0) {
+            return;
         }
-        if (job && !job->init_reaped) {
-            waitpid(job->cell.init_pid, NULL, 0);
+        struct al_job *job = find_child(jobs, pid);
+        if (job) {
+            *(job->pid == pid ? &job->pid : &job->cell.init_pid) = 0;
+            left--;
         }
     }
 }

@@ -30,6 +30,7 @@
 
 struct launcher {
     struct al_source socket; /* first: on_socket casts back */
+    struct al_source reaper; /* our end of its socket: only its end is ever heard */
     struct al_loop loop;
     struct al_cells_config config;
     struct al_cgroups cgroups;
@@ -204,6 +205,15 @@ static void hide_arguments(int argc, char **argv)
     memcpy(argv[0], name, len < sizeof name ? len : sizeof name - 1);
 }
 
+/* Without it nothing is removed any more. */
+static void on_reaper(struct al_source *source)
+{
+    struct launcher *l = (struct launcher *)((char *)source - offsetof(struct launcher, reaper));
+    al_log_error("the reaper is gone: the launcher ends");
+    l->failed = true;
+    l->loop.stop = true;
+}
+
 static int run(struct launcher *l)
 {
     l->jobs.loop = &l->loop;
@@ -212,12 +222,17 @@ static int run(struct launcher *l)
     int rc = al_loop_init(&l->loop);
     rc = rc < 0 ? rc : al_jobs_init(&l->jobs);
     rc = rc < 0 ? rc : al_loop_add(&l->loop, &l->socket);
+    l->reaper = (struct al_source){.fd = l->jobs.reaper_fd, .fn = on_reaper};
+    rc = rc < 0 || l->reaper.fd < 0 ? rc : al_loop_add(&l->loop, &l->reaper);
     rc = rc < 0 ? rc : say_hello(l);
     rc = rc < 0 ? rc : al_loop_run(&l->loop);
     al_jobs_kill_all(&l->jobs);
     al_close_fd(&l->jobs.reaper_fd);
     while (wait(NULL) > 0) {
         /* the reaper: when we are gone, so is everything of this instance */
+    }
+    if (l->failed && l->cgroups.n_dirs > 0) {
+        l->cgroups.ops->sweep(&l->cgroups, true); /* the reaper may be what has failed */
     }
     if (rc < 0) {
         al_log_error("the launcher ends: %s", strerror(-rc));

@@ -288,6 +288,21 @@ static void check_figures(const struct al_test_run *run)
     assert_int_equal(run->started, 1);
 }
 
+/* clone(CLONE_PARENT | SIGCHLD): a sibling, which ends at once. */
+#define CHILD_FOR_ITS_PARENT                                                  \
+    "import ctypes, os\nnr = 56 if os.uname().machine == 'x86_64' else 220\n" \
+    "pid = ctypes.CDLL(None).syscall(nr, 0x8000 | 17, 0, 0, 0, 0)\nif pid == 0: os._exit(0)\n"
+
+/* Datagrams that nobody reads, 200 MB of them if it may. */
+#define FILL_SOCKETS                                                                         \
+    "import socket\nkeep = []\nfor i in range(50):\n"                                        \
+    " s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('127.0.0.1', 0))\n"      \
+    " s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20); keep.append(s)\n"          \
+    " try:\n  for j in range(64): keep[0].sendto(b'x' * 60000, s.getsockname())\n"           \
+    " except OSError: pass\n"                                                                \
+    "used = [l.split() for l in open('/proc/net/sockstat') if l.startswith('UDP:')][0][4]\n" \
+    "print(int(used) * 4096 < 32 << 20)"
+
 static const struct row rows[] = {
     /* what is printed comes back */
     {"python_prints", AL_TEST_CELLS, "python", "print(1)", SUCCEEDS, .out = "1\n", .err = "",
@@ -530,6 +545,12 @@ static const struct row rows[] = {
      "echo x > /proc/sys/kernel/hostname; echo 1 > /proc/sysrq-trigger", EXITS(1)},
     {"inits_memory_is_out_of_reach", AL_TEST_NATIVE, "bash", "cat /proc/1/environ /proc/1/mem",
      EXITS(1), .out = "", .err_has = "Permission denied"},
+    {"no_child_for_its_parent", AL_TEST_NATIVE, "python",
+     CHILD_FOR_ITS_PARENT "print('refused' if pid < 0 else 'made')", SUCCEEDS, .out = "refused\n"},
+    {"a_child_for_its_parent_does_not_delay_the_end", AL_TEST_CELLS, "python", CHILD_FOR_ITS_PARENT,
+     SUCCEEDS, .within_ms = 2000},
+    {"socket_buffers_are_bounded", AL_TEST_NATIVE, "python", FILL_SOCKETS, memory_64, SUCCEEDS,
+     .out = "True\n"},
     {"no_user_namespace", AL_TEST_NATIVE, "bash", "unshare -U true 2>/dev/null || echo refused",
      SUCCEEDS, .out = "refused\n"},
 };

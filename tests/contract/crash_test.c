@@ -3,6 +3,7 @@
  * killed, the process that plays airlockd is killed, a job's control socket is closed.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,6 +20,7 @@
 #include <cmocka.h>
 
 #include "backends/base/cleanup.h"
+#include "backends/base/io.h"
 #include "backends/launcher/bundle.h"
 #include "tests/contract/raw_launcher.h"
 #include "tests/support/runner.h"
@@ -153,6 +155,40 @@ static void test_launcher_and_reaper_killed__next_start_sweeps(void **state)
     assert_int_equal(raw_count_cgroups(&l), 0);
 }
 
+static pid_t find_reaper(const struct raw_launcher *l)
+{
+    char path[64], list[256] = "", name[32] = "";
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", l->pid, l->pid);
+    assert_true(al_io_read_file(AT_FDCWD, path, list, sizeof list) > 0);
+    for (char *at = list; *at; at += strspn(at, " ")) {
+        pid_t pid = (pid_t)strtol(at, &at, 10);
+        snprintf(path, sizeof path, "/proc/%d/comm", pid);
+        if (al_io_read_file(AT_FDCWD, path, name, sizeof name) > 0 &&
+            strcmp(name, "airlock-reaper\n") == 0) {
+            return pid;
+        }
+    }
+    fail_msg("no reaper among %s", list);
+    return 0;
+}
+
+/* A launcher whose reaper is gone does not go on to leave cgroups behind. */
+static void test_reaper_killed__launcher_ends(void **state)
+{
+    (void)state;
+    struct raw_launcher l;
+    struct al_launched jobs[JOBS];
+    raw_start(&l);
+    start_jobs(&l, jobs);
+    kill(find_reaper(&l), SIGKILL);
+    int status = raw_wait(&l, 3000);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 1);
+    assert_nothing_left(&l);
+    close_jobs(jobs);
+    raw_stop(&l);
+}
+
 /* The child plays airlockd: it starts a launcher and jobs, says so, and is killed. */
 static void test_airlockd_killed__nothing_is_left(void **state)
 {
@@ -237,6 +273,7 @@ int main(void)
         cmocka_unit_test(test_launcher_killed_in_setup__nothing_is_left),
         cmocka_unit_test(test_launcher_killed__next_one_works_at_once),
         cmocka_unit_test(test_launcher_and_reaper_killed__next_start_sweeps),
+        cmocka_unit_test(test_reaper_killed__launcher_ends),
         cmocka_unit_test(test_airlockd_killed__nothing_is_left),
         cmocka_unit_test(test_control_closed__kills_that_job_only),
         cmocka_unit_test(test_control_closed_at_once__no_job),
