@@ -1,36 +1,12 @@
-/*
- * Theory of operation
- *
- * inih splits the text into sections, keys and values, but cuts a line or a section's name that is
- * too long for its buffers without a word, and knows nothing of line numbers. So it gets its lines
- * from read_line, which counts them and refuses what would be cut. Indented lines are what inih
- * makes of them: further values of the key above.
- */
 #include "service/config.h"
 
-#include <fcntl.h>
-#include <ini.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "backends/base/cleanup.h"
-#include "backends/base/io.h"
+#include "backends/base/ini.h"
 #include "service/config_keys.h"
 #include "service/quote.h"
 
-#define FILE_BYTES_MAX   (256u << 10)
-#define SECTION_NAME_MAX 49 /* inih's buffer, less the terminator */
-
 struct reader {
     struct al_config *config;
-    const char *path;
-    const char *next; /* the unread rest of the text */
-    const char *end;
-    int line;
     bool seen[AL_CONFIG_KEYS_MAX];
-    struct al_err *err;
-    bool failed;
 };
 
 void al_config_defaults(struct al_config *config)
@@ -81,93 +57,40 @@ void al_config_defaults(struct al_config *config)
     };
 }
 
-/* Fails at the current line. */
-static void __attribute__((format(printf, 2, 3))) fail(struct reader *r, const char *fmt, ...)
+static int take_section(void *arg, const char *name, struct al_err *err)
 {
-    char text[AL_ERR_TEXT_MAX];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    al_err_set(r->err, AL_ERR_INVALID_ARGUMENT, "%s:%d: %s", r->path, r->line, text);
-    r->failed = true;
+    (void)arg;
+    if (al_config_section_is_ours(name) || al_config_section_is_launchers(name)) {
+        return 0;
+    }
+    return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "unknown section [%s]",
+                      al_quote_bare(name).text);
 }
 
-static void check_section(struct reader *r, const char *line, size_t len)
-{
-    const char *close = memchr(line, ']', len);
-    if (!close) {
-        return;
-    }
-    size_t name_len = (size_t)(close - line - 1);
-    if (name_len > SECTION_NAME_MAX) {
-        fail(r, "the section's name is longer than %d bytes", SECTION_NAME_MAX);
-        return;
-    }
-    char name[SECTION_NAME_MAX + 1];
-    *(char *)mempcpy(name, line + 1, name_len) = '\0';
-    if (!al_config_section_is_ours(name) && !al_config_section_is_launchers(name)) {
-        fail(r, "unknown section [%s]", al_quote_bare(name).text);
-    }
-}
-
-/* fgets for inih. */
-static char *read_line(char *buf, int size, void *stream)
-{
-    struct reader *r = stream;
-    if (r->failed || r->next == r->end) {
-        return NULL;
-    }
-    const char *newline = memchr(r->next, '\n', (size_t)(r->end - r->next));
-    const char *after = newline ? newline + 1 : r->end;
-    size_t len = (size_t)(after - r->next);
-    r->line++;
-    if (len >= (size_t)size) {
-        fail(r, "the line is longer than %d bytes", size - 2);
-    } else if (memchr(r->next, '\0', len)) {
-        fail(r, "a NUL byte");
-    } else if (*r->next == '[') {
-        check_section(r, r->next, len);
-    }
-    if (r->failed) {
-        return NULL;
-    }
-    *(char *)mempcpy(buf, r->next, len) = '\0';
-    r->next = after;
-    return buf;
-}
-
-/* inih's convention: 0 is failure. */
-static int take_value(void *arg, const char *section, const char *name, const char *value)
+static int take_value(void *arg, const struct al_ini_value *value, struct al_err *err)
 {
     struct reader *r = arg;
-    if (r->failed) {
+    if (al_config_section_is_launchers(value->section)) {
         return 0;
     }
-    if (al_config_section_is_launchers(section)) {
-        return 1;
-    }
-    const struct al_config_key *key = al_config_key_find(section, name);
+    const struct al_config_key *key = al_config_key_find(value->section, value->key);
     if (!key) {
-        fail(r, "[%s] unknown key %s", al_quote_bare(section).text, al_quote(name).text);
-        return 0;
+        return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "[%s] unknown key %s",
+                          al_quote_bare(value->section).text, al_quote(value->key).text);
     }
     bool *seen = &r->seen[al_config_key_index(key)];
     if (*seen && !al_config_key_repeats(key)) {
-        fail(r, "[%s] %s: given twice (an indented line continues the key above it)", section,
-             name);
-        return 0;
+        return al_err_set(err, AL_ERR_INVALID_ARGUMENT,
+                          "[%s] %s: given twice (an indented line continues the key above it)",
+                          value->section, value->key);
     }
     if (!*seen && al_config_key_repeats(key)) {
         r->config->n_listen = 0;
     }
     *seen = true;
-    struct al_err why = {0};
-    if (al_config_key_set(key, r->config, value, &why) < 0) {
-        fail(r, "[%s] %s: %s", section, name, why.text);
-        return 0;
-    }
-    return 1;
+    int rc = al_config_key_set(key, r->config, value->text, err);
+    al_err_wrap(err, "[%s] %s", value->section, value->key);
+    return rc;
 }
 
 /* What no single key can check. */
@@ -202,27 +125,10 @@ static int check_whole(const struct al_config *c, const char *path, struct al_er
     return 0;
 }
 
-static int parse(struct reader *r)
-{
-    int bad_line = ini_parse_stream(read_line, r, take_value, r);
-    if (!r->failed && bad_line > 0) {
-        r->line = bad_line;
-        fail(r, "neither [section] nor key = value");
-    }
-    return r->failed ? al_err_set(r->err, AL_ERR_INVALID_ARGUMENT, "%s: unreadable", r->path)
-                     : check_whole(r->config, r->path, r->err);
-}
-
 int al_config_read(struct al_config *config, const char *path, struct al_err *err)
 {
-    al_auto_free char *text = malloc(FILE_BYTES_MAX);
-    if (!text) {
-        return al_err_set(err, AL_ERR_INTERNAL, "%s: out of memory", path);
-    }
-    ssize_t len = al_io_read_file(AT_FDCWD, path, text, FILE_BYTES_MAX);
-    if (len < 0) {
-        return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "%s: %s", path, strerror((int)-len));
-    }
-    struct reader r = {.config = config, .path = path, .next = text, .end = text + len, .err = err};
-    return parse(&r);
+    static const struct al_ini_handler handler = {.section = take_section, .value = take_value};
+    struct reader r = {.config = config};
+    int rc = al_ini_read(path, &handler, &r, err);
+    return rc < 0 ? rc : check_whole(config, path, err);
 }

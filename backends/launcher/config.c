@@ -1,24 +1,10 @@
-/*
- * Theory of operation. inih splits the text into sections, keys and values, but cuts what is too
- * long for its buffers without a word and knows no line numbers: so it gets its lines from
- * read_line, which counts them and refuses what would be cut. An indented line comes as one more
- * value of the key above it; read_line notes that, so that it can be told from a key given twice.
- */
 #include "backends/launcher/config.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <ini.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "backends/base/cleanup.h"
-#include "backends/base/io.h"
+#include "backends/base/ini.h"
 #include "backends/launcher/config_keys.h"
-
-#define FILE_BYTES_MAX   (256u << 10)
-#define SECTION_NAME_MAX 49 /* inih's buffer, less the terminator */
 
 static const char builtin[] = "[cells]\n"
                               "system_paths = /usr /bin /sbin /lib /lib32 /lib64 /libx32\n"
@@ -45,41 +31,15 @@ static const char builtin[] = "[cells]\n"
 
 struct parse {
     struct al_cells_config *config;
-    const char *path;
-    const char *next; /* the unread rest of the text */
-    const char *end;
-    int line;
-    bool indented;  /* that line */
-    bool continues; /* it goes on with the key above it */
     bool from_file;
-    const char *section, *key;        /* of the value being set */
-    char last[SECTION_NAME_MAX + 64]; /* "section/key" of the one before */
-    uint32_t seen;                    /* by the index of the key */
+    uint32_t seen; /* by the index of the key */
     uint32_t seen_of_runtime[AL_RUNTIMES_MAX];
     bool runtime_from_file[AL_RUNTIMES_MAX]; /* that runtime was (re)defined by the file */
-    struct al_err *err;
-    bool failed;
 };
-
-/* Fails at the current key. Returns 0: inih's failure. */
-static int fail_key(struct parse *p, const char *what)
-{
-    al_err_set(p->err, AL_ERR_INVALID_ARGUMENT, "%s:%d: [%s] %s: %s", p->path, p->line, p->section,
-               p->key, what);
-    p->failed = true;
-    return 0;
-}
-
-static int fail_line(struct parse *p, const char *what)
-{
-    al_err_set(p->err, AL_ERR_INVALID_ARGUMENT, "%s:%d: %s", p->path, p->line, what);
-    p->failed = true;
-    return 0;
-}
 
 /* The runtime of that name, made if need be; NULL when it cannot be. A section of the file replaces
  * what is built in. */
-static struct al_runtime *find_runtime(struct parse *p, const char *name)
+static struct al_runtime *find_runtime(struct parse *p, const char *name, struct al_err *err)
 {
     struct al_cells_config *c = p->config;
     size_t i = 0;
@@ -87,11 +47,12 @@ static struct al_runtime *find_runtime(struct parse *p, const char *name)
         i++;
     }
     if (!al_cells_name_is_valid(name)) {
-        fail_key(p, "not a runtime's name; allowed: a-z 0-9 . _ + -");
+        al_err_set(err, AL_ERR_INVALID_ARGUMENT, "not a runtime's name; allowed: a-z 0-9 . _ + -");
         return NULL;
     }
     if (i == AL_RUNTIMES_MAX) {
-        fail_key(p, "too many runtimes; allowed: at most 32");
+        al_err_set(err, AL_ERR_INVALID_ARGUMENT, "too many runtimes; allowed: at most %d",
+                   AL_RUNTIMES_MAX);
         return NULL;
     }
     struct al_runtime *rt = &c->runtimes[i];
@@ -117,101 +78,38 @@ static bool is_for_airlockd(const char *section, const char *key)
     return strcmp(section, "maxima") == 0 && !al_cells_key_find(section, key);
 }
 
-static int set_key(struct parse *p, struct al_runtime *rt, const char *value)
+static int set_key(struct parse *p, struct al_runtime *rt, const struct al_ini_value *value,
+                   struct al_err *err)
 {
-    const struct al_cells_key *key = al_cells_key_find(rt ? "runtime" : p->section, p->key);
-    if (!key || (!rt && strcmp(p->section, "runtime") == 0)) {
-        return fail_key(p, "unknown section or key");
+    const struct al_cells_key *key = al_cells_key_find(rt ? "runtime" : value->section, value->key);
+    if (!key || (!rt && strcmp(value->section, "runtime") == 0)) {
+        return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "unknown section or key");
     }
     uint32_t *seen = rt ? &p->seen_of_runtime[rt - p->config->runtimes] : &p->seen;
     uint32_t bit = 1u << al_cells_key_index(key);
-    if (!p->continues && (*seen & bit)) {
-        return fail_key(p, "given twice (an indented line continues the key above it)");
+    if (!value->continues && (*seen & bit)) {
+        return al_err_set(err, AL_ERR_INVALID_ARGUMENT,
+                          "given twice (an indented line continues the key above it)");
     }
     *seen |= bit;
-    struct al_err why = {0};
-    return al_cells_key_set(key, p->config, rt, p->continues, value, &why) < 0
-               ? fail_key(p, why.text)
-               : 1;
+    return al_cells_key_set(key, p->config, rt, value->continues, value->text, err);
 }
 
-static int on_key(void *arg, const char *section, const char *name, const char *value)
+static int take_value(void *arg, const struct al_ini_value *value, struct al_err *err)
 {
     struct parse *p = arg;
-    char id[sizeof p->last];
-    if (p->failed) {
-        return 0; /* the first error is the one to show */
+    struct al_runtime *rt = NULL;
+    int rc = 0;
+    if (is_for_airlockd(value->section, value->key)) {
+        return 0;
     }
-    snprintf(id, sizeof id, "%s/%s", section, name);
-    p->continues = p->indented && strcmp(id, p->last) == 0;
-    memcpy(p->last, id, sizeof id);
-    p->section = section;
-    p->key = name;
-    if (is_for_airlockd(section, name)) {
-        return 1;
+    if (strncmp(value->section, "runtime ", 8) == 0) {
+        rt = find_runtime(p, value->section + 8, err);
+        rc = rt ? 0 : -EINVAL;
     }
-    if (strncmp(section, "runtime ", 8) != 0) {
-        return set_key(p, NULL, value);
-    }
-    struct al_runtime *rt = find_runtime(p, section + 8);
-    return rt ? set_key(p, rt, value) : 0;
-}
-
-/* fgets for inih. */
-static char *read_line(char *buf, int size, void *stream)
-{
-    struct parse *p = stream;
-    if (p->failed || p->next == p->end) {
-        return NULL;
-    }
-    const char *newline = memchr(p->next, '\n', (size_t)(p->end - p->next));
-    const char *after = newline ? newline + 1 : p->end;
-    size_t len = (size_t)(after - p->next);
-    const char *close = *p->next == '[' ? memchr(p->next, ']', len) : NULL;
-    p->line++;
-    p->indented = *p->next == ' ' || *p->next == '\t';
-    if (len >= (size_t)size) {
-        fail_line(p, "the line is too long; allowed: at most 198 bytes");
-    } else if (memchr(p->next, '\0', len)) {
-        fail_line(p, "a NUL byte");
-    } else if (close && close - p->next - 1 > SECTION_NAME_MAX) {
-        fail_line(p, "the section's name is too long; allowed: at most 49 bytes");
-    }
-    if (p->failed) {
-        return NULL;
-    }
-    *(char *)mempcpy(buf, p->next, len) = '\0';
-    p->next = after;
-    return buf;
-}
-
-static int parse_text(struct parse *p, const char *path, const char *text, size_t len)
-{
-    p->path = path;
-    p->next = text;
-    p->end = text + len;
-    p->line = 0;
-    p->seen = 0;
-    p->last[0] = '\0';
-    int bad_line = ini_parse_stream(read_line, p, on_key, p);
-    if (bad_line > 0 && !p->failed) {
-        p->line = bad_line;
-        fail_line(p, "neither [section] nor key = value");
-    } else if (bad_line < 0) {
-        fail_line(p, "out of memory");
-    }
-    return p->failed ? -EINVAL : 0;
-}
-
-static int parse_file(struct parse *p, const char *path)
-{
-    al_auto_free char *text = malloc(FILE_BYTES_MAX);
-    ssize_t len = text ? al_io_read_file(AT_FDCWD, path, text, FILE_BYTES_MAX) : -ENOMEM;
-    if (len < 0) {
-        return al_err_set(p->err, AL_ERR_INVALID_ARGUMENT, "%s: %s", path, strerror((int)-len));
-    }
-    p->from_file = true;
-    return parse_text(p, path, text, (size_t)len);
+    rc = rc < 0 ? rc : set_key(p, rt, value, err);
+    al_err_wrap(err, "[%s] %s", value->section, value->key);
+    return rc;
 }
 
 /* A relative path would be looked up in the job's own workdir. */
@@ -272,10 +170,12 @@ int al_cells_config_read(struct al_cells_config *config, const char *path, struc
                    .open_files = 1024,
                    .disk_mb = 4096},
     };
-    struct al_err why = {0};
-    struct parse p = {.config = config, .err = err ? err : &why};
-    int rc = parse_text(&p, "builtin", builtin, sizeof builtin - 1);
-    rc = rc == 0 && path ? parse_file(&p, path) : rc;
+    static const struct al_ini_handler handler = {.value = take_value};
+    struct parse p = {.config = config};
+    int rc = al_ini_parse("builtin", builtin, sizeof builtin - 1, &handler, &p, err);
+    p.from_file = true;
+    p.seen = 0;
+    rc = rc == 0 && path ? al_ini_read(path, &handler, &p, err) : rc;
     rc = rc == 0 ? check_whole(config, path ? path : "builtin", err) : rc;
     if (rc < 0) {
         al_cells_config_finish(config);
