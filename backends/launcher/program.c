@@ -30,6 +30,7 @@
 #include "backends/launcher/cell.h"
 #include "backends/launcher/child.h"
 #include "backends/launcher/rootfs.h"
+#include "backends/launcher/seccomp.h"
 
 #define BASE_ENV_MAX 8
 #define PATH_BYTES   (AL_WORKDIR_MAX + 128)
@@ -240,7 +241,7 @@ static int set_limits(const struct al_quotas *q, struct al_err *err)
         {RLIMIT_CPU, "RLIMIT_CPU", cpu_s},
         {RLIMIT_FSIZE, "RLIMIT_FSIZE", (uint64_t)q->file_size_mb << 20},
         {RLIMIT_NOFILE, "RLIMIT_NOFILE", q->open_files},
-        {RLIMIT_CORE, "RLIMIT_CORE", 0},
+        {RLIMIT_CORE, "RLIMIT_CORE", AL_CORE_LIMIT},
         {RLIMIT_MSGQUEUE, "RLIMIT_MSGQUEUE", 0},
     };
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {

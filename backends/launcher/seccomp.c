@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -98,6 +99,17 @@ static const unsigned long denied_flags[] = {
     CLONE_NEWIPC,  CLONE_NEWUTS, CLONE_NEWCGROUP, CLONE_PARENT,
 };
 
+/* A program that lowers AL_CORE_LIMIT to 0 is told that it has. */
+static int keep_core_limit(scmp_filter_ctx ctx)
+{
+    int rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(0), SCMP_SYS(setrlimit), 1,
+                              SCMP_A0(SCMP_CMP_MASKED_EQ, LOW_32, RLIMIT_CORE));
+    return rc < 0 ? rc
+                  : seccomp_rule_add(ctx, SCMP_ACT_ERRNO(0), SCMP_SYS(prlimit64), 2,
+                                     SCMP_A1(SCMP_CMP_MASKED_EQ, LOW_32, RLIMIT_CORE),
+                                     SCMP_A2(SCMP_CMP_NE, 0));
+}
+
 static int add_rules(scmp_filter_ctx ctx)
 {
     int rc = 0;
@@ -116,6 +128,9 @@ static int add_rules(scmp_filter_ctx ctx)
     for (size_t i = 0; i < 2 && rc == 0; i++) {
         rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
                               SCMP_A1(SCMP_CMP_MASKED_EQ, LOW_32, ioctls[i]));
+    }
+    if (rc == 0) {
+        rc = keep_core_limit(ctx);
     }
     /* Families: UNIX 1, INET 2, INET6 10. The argument is an int: its upper half is not looked at.
      */

@@ -551,6 +551,10 @@ static const struct row rows[] = {
      SUCCEEDS, .within_ms = 2000},
     {"socket_buffers_are_bounded", AL_TEST_NATIVE, "python", FILL_SOCKETS, memory_64, SUCCEEDS,
      .out = "True\n"},
+    {"no_core_for_the_hosts_handler", AL_TEST_NATIVE, "python",
+     "import resource as r\nr.setrlimit(r.RLIMIT_CORE, (0, 0)); print(r.getrlimit(r.RLIMIT_CORE))\n"
+     "r.setrlimit(r.RLIMIT_NOFILE, (20, 20)); print(r.getrlimit(r.RLIMIT_NOFILE))",
+     SUCCEEDS, .out = "(1, 1)\n(20, 20)\n"},
     {"no_user_namespace", AL_TEST_NATIVE, "bash", "unshare -U true 2>/dev/null || echo refused",
      SUCCEEDS, .out = "refused\n"},
 };
