@@ -17,18 +17,29 @@ void al_log_init(const char *proc, enum al_log_level least)
     least_level = least;
 }
 
+/* The C1 controls, U+0080 to U+009F, are C2 80 to C2 9F in UTF-8: terminals obey them too. */
+static size_t control_length(const char *p)
+{
+    unsigned char c = (unsigned char)p[0];
+    if (c < 0x20 || c == 0x7f) {
+        return 1;
+    }
+    return c == 0xc2 && ((unsigned char)p[1] & 0xe0) == 0x80 ? 2 : 0;
+}
+
 static size_t escape(char *to, size_t size, const char *from)
 {
     size_t n = 0;
-    for (; *from && n + 5 < size; from++) {
-        unsigned char c = (unsigned char)*from;
-        if (c == '"' || c == '\\') {
+    while (*from && n + 2 * sizeof "\\xNN" < size) {
+        size_t control = control_length(from);
+        for (size_t i = 0; i < control; i++) {
+            n += (size_t)snprintf(to + n, size - n, "\\x%02x", (unsigned char)*from++);
+        }
+        if (control == 0 && (*from == '"' || *from == '\\')) {
             to[n++] = '\\';
-            to[n++] = (char)c;
-        } else if (c < 0x20 || c == 0x7f) {
-            n += (size_t)snprintf(to + n, size - n, "\\x%02x", c);
-        } else {
-            to[n++] = (char)c;
+        }
+        if (control == 0) {
+            to[n++] = *from++;
         }
     }
     return n;

@@ -57,6 +57,8 @@ static const struct row rows[] = {
     {"info", AL_LOG_INFO, "hello", "level=info proc=tester msg=\"hello\"\n$"},
     {"warn", AL_LOG_WARN, "hello", "level=warn proc=tester msg=\"hello\"\n$"},
     {"error", AL_LOG_ERROR, "", "level=error proc=tester msg=\"\"\n$"},
+    {"c1_controls", AL_LOG_INFO, "a\xc2\x9b;1m", "msg=\"a\\\\xc2\\\\x9b;1m\"\n$"},
+    {"other_characters", AL_LOG_INFO, "\xc2\xa3\xc3\xa4", "msg=\"\xc2\xa3\xc3\xa4\"\n$"},
     {"quotes_and_backslash", AL_LOG_INFO, "a\"b\\c", "msg=\"a\\\\\"b\\\\\\\\c\"\n$"},
     {"line_end_forges_nothing", AL_LOG_INFO, "a\nlevel=error", "msg=\"a\\\\x0alevel=error\"\n$"},
     {"escape_sequence", AL_LOG_INFO, "\x1b[31m\x7f", "msg=\"\\\\x1b\\[31m\\\\x7f\"\n$"},
