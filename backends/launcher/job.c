@@ -315,11 +315,33 @@ void al_job_on_timer(struct al_source *source)
     }
 }
 
+/* Safe from a lying peer: the group is that of a child not yet reaped, so the number is not reused,
+ * and the signal goes to that job only. One that comes before exec waits for it. */
+static void signal_program(struct al_job *job, int signo)
+{
+    if (job->pid > 0 && job->started) {
+        kill(-job->pid, signo);
+    } else {
+        job->early_signals |= 1u << signo;
+    }
+}
+
+static void send_early_signals(struct al_job *job)
+{
+    for (int signo = 1; job->early_signals; signo++) {
+        if (job->early_signals & 1u << signo) {
+            job->early_signals &= ~(1u << signo);
+            kill(-job->pid, signo);
+        }
+    }
+}
+
 static void on_started(struct al_job *job)
 {
     int64_t now_ns = al_now_ns();
     job->started = true;
     job->stage_started_ns = now_ns;
+    send_early_signals(job);
     if (job->announced) {
         return; /* the program after its compile step: the same clock goes on */
     }
@@ -361,11 +383,7 @@ void al_job_on_control(struct al_source *source)
         return;
     }
     if (got > 0 && al_msg_decode_signal(data, (size_t)got, &sig) == 0) {
-        /* Safe from a lying peer: the group is that of a child not yet reaped, so the number is not
-         * reused, and the signal goes to that job only. */
-        if (job->pid > 0 && job->started) {
-            kill(-job->pid, sig.signo);
-        }
+        signal_program(job, sig.signo);
         return;
     }
     bool is_kill = got > 0 && al_msg_decode_empty(AL_MSG_KILL, data, (size_t)got) == 0;

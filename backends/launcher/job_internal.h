@@ -33,12 +33,13 @@ struct al_job {
 
     struct al_assignment assignment;
     int bundle_fd;
-    int stdio[3];    /* the program's ends */
-    int compile_out; /* the compile step's end of its pipe */
-    pid_t pid;       /* of the stage's process; 0 once it is reaped */
-    bool started;    /* the stage has been exec'd */
-    bool announced;  /* STARTED was sent */
-    bool ending;     /* init was killed on purpose */
+    int stdio[3];           /* the program's ends */
+    int compile_out;        /* the compile step's end of its pipe */
+    pid_t pid;              /* of the stage's process; 0 once it is reaped */
+    bool started;           /* the stage has been exec'd */
+    bool announced;         /* STARTED was sent */
+    uint32_t early_signals; /* that came before exec; a bit each */
+    bool ending;            /* init was killed on purpose */
     bool init_reaped;
     int64_t stage_started_ns;
     int64_t wall_deadline_ns;

@@ -375,6 +375,26 @@ static void test_bundle(void **state)
 /* A compile step that ends at once, and a program that does not. */
 #define COMPILES "printf 'echo started; sleep " MARK "' > main.js"
 
+/* A caller may send one as soon as it has the job, and may not know when exec has happened. */
+static void test_signals__before_exec_are_not_lost(void **state)
+{
+    (void)state;
+    uint8_t data[16];
+    const struct al_msg_signal sig = {.signo = SIGTERM};
+    size_t n = al_msg_encode_signal(&sig, data);
+    for (int i = 0; i < 10; i++) {
+        struct al_launched job;
+        struct al_msg_exit e;
+        struct al_msg_spawn m = raw_message(i % 2 ? AL_CELL_LOCAL : AL_CELL_NATIVE, "bash");
+        assert_int_equal(raw_run(&shared, &m, "exec sleep " MARK, &job, NULL), 0);
+        assert_int_equal(send(job.control, data, n, 0), n);
+        assert_true(raw_wait_started(job.control));
+        assert_true(raw_wait_exit(job.control, &e));
+        assert_int_equal(e.wait_status, SIGTERM);
+        al_launched_close(&job);
+    }
+}
+
 static void test_kill__as_the_compile_step_ends(void **state)
 {
     (void)state;
@@ -476,6 +496,7 @@ int main(void)
         cmocka_unit_test(test_control__full),
         cmocka_unit_test(test_control__nonsense_kills_the_job),
         cmocka_unit_test(test_signals__reach_that_job_only),
+        cmocka_unit_test(test_signals__before_exec_are_not_lost),
         cmocka_unit_test(test_kill__as_the_compile_step_ends),
         cmocka_unit_test(test_wall__as_the_compile_step_ends),
         cmocka_unit_test(test_kill__after_the_program_has_ended),
