@@ -137,6 +137,29 @@ static int keep_code_apart(const struct convert *c)
     return 0;
 }
 
+static int keep_inputs_apart(const struct convert *c)
+{
+    const struct al_job_spec *spec = &c->request->spec;
+    bool in_tmp = strcmp(spec->workdir, "/tmp") == 0;
+    if (!spec->inputs_json) {
+        return 0;
+    }
+    if (strncmp(spec->workdir, "/tmp/", 5) == 0 && paths_meet(spec->workdir + 5, AL_INPUTS_NAME)) {
+        return al_err_set(c->err, AL_ERR_INVALID_ARGUMENT,
+                          "workdir: the inputs are put at /tmp/" AL_INPUTS_NAME
+                          "; choose another folder");
+    }
+    for (size_t i = 0; in_tmp && i < spec->n_files; i++) {
+        if (paths_meet(spec->files[i].path, AL_INPUTS_NAME)) {
+            return al_err_set(c->err, AL_ERR_INVALID_ARGUMENT,
+                              "files[%zu].path: the inputs are put at /tmp/" AL_INPUTS_NAME
+                              "; choose another path",
+                              i);
+        }
+    }
+    return 0;
+}
+
 int convert_backend(struct convert *c)
 {
     const char *wanted = c->message->language[0] != '\0' ? c->message->language : "python";
@@ -152,6 +175,6 @@ int convert_backend(struct convert *c)
         return r;
     }
     c->request->backend = backend;
-    return find_language(c, backend, wanted) ?: keep_code_apart(c)
-                                             ?: check_capabilities(c, backend);
+    r = find_language(c, backend, wanted);
+    return r ?: keep_code_apart(c) ?: keep_inputs_apart(c) ?: check_capabilities(c, backend);
 }

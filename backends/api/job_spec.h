@@ -22,6 +22,9 @@
     (256u << 20) /* code, files, inputs, env and args of one job together \
                   */
 
+/* Where a program finds its inputs, in /tmp. */
+#define AL_INPUTS_NAME "airlock-inputs.json"
+
 struct al_bytes {
     const uint8_t *data; /* NULL only when len is 0 */
     size_t len;

@@ -333,7 +333,7 @@ static void prepare_paths(struct program *p)
     snprintf(p->workdir, sizeof p->workdir, "%s%s", p->prefix, p->assignment.spawn.workdir);
     snprintf(p->code_path, sizeof p->code_path, "%s/%s", p->workdir, info->code_file);
     snprintf(p->output_path, sizeof p->output_path, "%s/%s", p->workdir, info->output_file);
-    snprintf(p->inputs_path, sizeof p->inputs_path, "%s/tmp/airlock-inputs.json", p->prefix);
+    snprintf(p->inputs_path, sizeof p->inputs_path, "%s/tmp/" AL_INPUTS_NAME, p->prefix);
 }
 
 static int enter_cell(const struct al_cell_plan *plan, const struct al_cell *cell, bool first,
