@@ -38,8 +38,10 @@ struct al_call;
 struct al_rpc {
     const char *path; /* "/package.Service/Method"; NULL: every other */
     size_t call_size; /* of the struct that begins with struct al_call */
-    unsigned armed;   /* how many calls gRPC may announce before we look */
-    bool in_drain;    /* served while draining */
+    /* How many calls gRPC may announce before we look; each is armed anew at once, the rest waits
+     * in gRPC. Few: Debian's gRPC searches all outstanding tags of the queue at every event. */
+    unsigned armed;
+    bool in_drain; /* served while draining */
     /* The call is there, and so are metadata, deadline and first message. CQ thread. */
     void (*arrived)(struct al_call *call);
     /* May be NULL. The client cancelled or left, or the deadline has passed. CQ thread. */

@@ -10,7 +10,10 @@
 
 static size_t append(struct al_sink *sink, enum al_channel channel, const uint8_t *data, size_t n);
 
-static const struct al_sink_ops sink_ops = {.append = append};
+static bool give(struct al_sink *sink, enum al_channel channel, uint8_t *data, size_t n,
+                 size_t cap);
+
+static const struct al_sink_ops sink_ops = {.append = append, .give = give};
 
 struct al_job_live *al_job_live_create(struct al_job *job, const struct al_job_params *params)
 {
@@ -100,6 +103,21 @@ static size_t append(struct al_sink *sink, enum al_channel channel, const uint8_
     if (out_of_memory) {
         al_ctl_cancel(live->ctl); /* nobody would ever report room */
     }
+    return taken;
+}
+
+static bool give(struct al_sink *sink, enum al_channel channel, uint8_t *data, size_t n, size_t cap)
+{
+    struct al_job_live *live = AL_CONTAINER_OF(sink, struct al_job_live, sink);
+    struct al_job *job = live->job;
+    struct al_reader *reader = NULL;
+    pthread_mutex_lock(&job->lock);
+    bool taken = !live->detached && al_ring_give(&live->ring, channel, data, n, cap);
+    if (taken) {
+        reader = reader_to_wake(live);
+    }
+    pthread_mutex_unlock(&job->lock);
+    wake_reader(reader);
     return taken;
 }
 

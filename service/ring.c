@@ -133,6 +133,24 @@ size_t al_ring_append(struct al_ring *ring, enum al_channel channel, const uint8
     return taken;
 }
 
+bool al_ring_give(struct al_ring *ring, enum al_channel channel, uint8_t *data, size_t n,
+                  size_t cap)
+{
+    if (ring->order != AL_RING_ORDERED || room_of(ring) < sizeof(struct al_event) + cap) {
+        return false;
+    }
+    struct al_event *event =
+        al_event_create(channel == AL_STDOUT ? AL_EVENT_STDOUT : AL_EVENT_STDERR);
+    if (!event) {
+        return false;
+    }
+    event->bytes = (struct al_buf){.data = data, .len = n, .cap = cap, .max = cap};
+    ring->used += al_event_cost(event);
+    push(ring, event);
+    ring->open[channel] = event;
+    return true;
+}
+
 void al_ring_append_status(struct al_ring *ring, enum al_event_kind kind, enum al_status status)
 {
     assert(ring->n_statuses < AL_RING_STATUSES_MAX);

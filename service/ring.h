@@ -54,6 +54,11 @@ void al_ring_finish(struct al_ring *ring);
 size_t al_ring_append(struct al_ring *ring, enum al_channel channel, const uint8_t *data, size_t n,
                       int *ret_error);
 
+/* Takes over the buffer (malloc'ed, n of cap bytes used) as an event of its own, if the ring is
+ * ordered and has room for all of it. False: nothing has changed. */
+bool al_ring_give(struct al_ring *ring, enum al_channel channel, uint8_t *data, size_t n,
+                  size_t cap);
+
 /* Adds a status (kind AL_EVENT_STATUS) or the end; always fits. The event lives as long as the
  * ring.
  */

@@ -108,7 +108,7 @@ static void run_finish(struct al_call *call)
 const struct al_rpc al_rpc_run = {
     .path = "/airlock.v1.ExecutionService/Run",
     .call_size = sizeof(struct run_call),
-    .armed = 16,
+    .armed = 2,
     .arrived = run_arrived,
     .gone = run_gone,
     .finish = run_finish,

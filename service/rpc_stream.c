@@ -227,7 +227,7 @@ static void stream_finish(struct al_call *call)
 const struct al_rpc al_rpc_stream = {
     .path = "/airlock.v1.ExecutionService/Stream",
     .call_size = sizeof(struct al_stream),
-    .armed = 16,
+    .armed = 2,
     .arrived = stream_arrived,
     .gone = stream_gone,
     .finish = stream_finish,

@@ -100,7 +100,7 @@ static void kill_arrived(struct al_call *call)
 const struct al_rpc al_rpc_kill = {
     .path = "/airlock.v1.ExecutionService/Kill",
     .call_size = sizeof(struct kill_call),
-    .armed = 8,
+    .armed = 1,
     .in_drain = true,
     .arrived = kill_arrived,
 };
@@ -140,7 +140,7 @@ static void get_job_arrived(struct al_call *call)
 const struct al_rpc al_rpc_get_job = {
     .path = "/airlock.v1.ExecutionService/GetJob",
     .call_size = sizeof(struct al_call),
-    .armed = 8,
+    .armed = 1,
     .in_drain = true,
     .arrived = get_job_arrived,
 };
@@ -181,7 +181,7 @@ static void list_backends_arrived(struct al_call *call)
 const struct al_rpc al_rpc_list_backends = {
     .path = "/airlock.v1.ExecutionService/ListBackends",
     .call_size = sizeof(struct al_call),
-    .armed = 8,
+    .armed = 1,
     .arrived = list_backends_arrived,
 };
 
@@ -194,7 +194,7 @@ static void unknown_arrived(struct al_call *call)
 
 const struct al_rpc al_rpc_unknown = {
     .call_size = sizeof(struct al_call),
-    .armed = 8,
+    .armed = 1,
     .in_drain = true,
     .arrived = unknown_arrived,
 };

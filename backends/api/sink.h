@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,11 @@ struct al_sink_ops {
     /* Never NULL. Copies up to n bytes; returns how many were taken. A sink whose reader is gone
      * for good takes everything and drops it. */
     size_t (*append)(struct al_sink *sink, enum al_channel channel, const uint8_t *data, size_t n);
+    /* May be NULL. Offers a malloc'ed buffer of `cap` bytes as a whole, of which the first n are
+     * output: true when the sink has taken it over. Else it stays the caller's, who then appends.
+     * Worth it for large n. */
+    bool (*give)(struct al_sink *sink, enum al_channel channel, uint8_t *data, size_t n,
+                 size_t cap);
     /* May be NULL. The program (or its compile step) has started. Called at most once, before any
      * append. */
     void (*started)(struct al_sink *sink);
@@ -32,6 +38,12 @@ static inline size_t al_sink_append(struct al_sink *sink, enum al_channel channe
                                     const uint8_t *data, size_t n)
 {
     return sink->ops->append(sink, channel, data, n);
+}
+
+static inline bool al_sink_give(struct al_sink *sink, enum al_channel channel, uint8_t *data,
+                                size_t n, size_t cap)
+{
+    return sink->ops->give && sink->ops->give(sink, channel, data, n, cap);
 }
 
 static inline void al_sink_started(struct al_sink *sink)

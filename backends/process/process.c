@@ -20,6 +20,7 @@
 #include "backends/process/outcome.h"
 
 #define CHUNK_BYTES (128u << 10)
+#define GIVE_BYTES  (CHUNK_BYTES / 2) /* from here on a buffer is handed over rather than copied */
 
 enum {
     POLL_CONTROL,
@@ -99,7 +100,11 @@ static size_t within_limit(struct pump *p, struct channel *c, size_t n)
 
 static void offer(struct pump *p, struct channel *c)
 {
-    if (has_pending(c)) {
+    size_t n = c->end - c->start;
+    if (c->start == 0 && n >= GIVE_BYTES && al_sink_give(p->sink, c->id, c->data, n, CHUNK_BYTES)) {
+        c->data = NULL; /* the next read makes another one */
+        c->end = 0;
+    } else if (has_pending(c)) {
         c->start += al_sink_append(p->sink, c->id, c->data + c->start, c->end - c->start);
     }
     if (p->dying && has_pending(c)) {

@@ -195,6 +195,33 @@ static void test_ring__small_output_takes_little_memory(void **state)
     al_ring_finish(&ring);
 }
 
+static void test_ring__takes_over_a_whole_buffer_if_it_fits(void **state)
+{
+    (void)state;
+    struct al_ring ring;
+    uint8_t *data = calloc(1, 40 * KIB);
+    assert_non_null(data);
+    memcpy(data, "whole", 5);
+    al_ring_init(&ring, AL_RING_ORDERED, 64 * KIB);
+    assert_true(al_ring_give(&ring, AL_STDOUT, data, 5, 40 * KIB));
+    assert_true(ring.used >= 40 * KIB);
+    uint8_t *more = calloc(1, 40 * KIB);
+    assert_non_null(more);
+    assert_false(al_ring_give(&ring, AL_STDOUT, more, 5, 40 * KIB));
+    struct al_event *event = al_ring_take(&ring);
+    assert_ptr_equal(event->bytes.data, data);
+    assert_int_equal(event->sequence, 1);
+    assert_int_equal(event->bytes.len, 5);
+    al_ring_release(&ring, al_event_cost(event));
+    al_event_unref(event);
+    assert_int_equal(ring.used, 0);
+    al_ring_finish(&ring);
+    al_ring_init(&ring, AL_RING_BY_CHANNEL, 64 * KIB);
+    assert_false(al_ring_give(&ring, AL_STDOUT, more, 5, 40 * KIB));
+    al_ring_finish(&ring);
+    free(more);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +234,7 @@ int main(void)
         cmocka_unit_test(test_ring__tells_of_room_once),
         cmocka_unit_test(test_ring__clear_tells_the_writer),
         cmocka_unit_test(test_ring__small_output_takes_little_memory),
+        cmocka_unit_test(test_ring__takes_over_a_whole_buffer_if_it_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
