@@ -1,12 +1,15 @@
 #include "service/config.h"
 
+#include <errno.h>
+
 #include "backends/base/ini.h"
 #include "service/config_keys.h"
 #include "service/quote.h"
 
 struct reader {
     struct al_config *config;
-    bool seen[AL_CONFIG_KEYS_MAX];
+    uint64_t seen; /* by the index of the key */
+    uint64_t seen_of_tenant[AL_CONFIG_TENANTS_MAX];
 };
 
 void al_config_defaults(struct al_config *config)
@@ -26,6 +29,9 @@ void al_config_defaults(struct al_config *config)
         .output_memory_mb = 1024,
         .job_history = 1000,
         .drain_ms = 30000,
+        .quota = {.cpu_ms_per_minute = AL_QUOTA_CPU_MS_DEFAULT,
+                  .max_inflight = AL_QUOTA_INFLIGHT_DEFAULT},
+        .tenants_max = AL_QUOTA_TENANTS_MAX_DEFAULT,
         .limits = {.code_bytes = 1 << 20,
                    .files_bytes = 16 << 20,
                    .files = 256,
@@ -59,12 +65,41 @@ void al_config_defaults(struct al_config *config)
 
 static int take_section(void *arg, const char *name, struct al_err *err)
 {
-    (void)arg;
+    struct reader *r = arg;
+    const char *tenant = al_config_section_tenant(name);
+    if (tenant) {
+        return al_config_tenant_open(r->config, tenant, err) ? 0 : -EINVAL;
+    }
     if (al_config_section_is_ours(name) || al_config_section_is_launchers(name)) {
         return 0;
     }
     return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "unknown section [%s]",
                       al_quote_bare(name).text);
+}
+
+static int set_key(struct reader *r, struct al_config_tenant *tenant,
+                   const struct al_ini_value *value, struct al_err *err)
+{
+    const char *section = tenant ? AL_CONFIG_TENANT_PREFIX : value->section;
+    const struct al_config_key *key = al_config_key_find(section, value->key);
+    if (!key) {
+        return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "[%s] unknown key %s",
+                          al_quote_bare(value->section).text, al_quote(value->key).text);
+    }
+    uint64_t *seen = tenant ? &r->seen_of_tenant[tenant - r->config->tenants] : &r->seen;
+    uint64_t bit = UINT64_C(1) << al_config_key_index(key);
+    if ((*seen & bit) && !al_config_key_repeats(key)) {
+        return al_err_set(err, AL_ERR_INVALID_ARGUMENT,
+                          "[%s] %s: given twice (an indented line continues the key above it)",
+                          value->section, value->key);
+    }
+    if (!(*seen & bit) && al_config_key_repeats(key)) {
+        r->config->n_listen = 0;
+    }
+    *seen |= bit;
+    int rc = al_config_key_set(key, tenant ? (void *)tenant : r->config, value->text, err);
+    al_err_wrap(err, "[%s] %s", value->section, value->key);
+    return rc;
 }
 
 static int take_value(void *arg, const struct al_ini_value *value, struct al_err *err)
@@ -73,24 +108,12 @@ static int take_value(void *arg, const struct al_ini_value *value, struct al_err
     if (al_config_section_is_launchers(value->section)) {
         return 0;
     }
-    const struct al_config_key *key = al_config_key_find(value->section, value->key);
-    if (!key) {
-        return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "[%s] unknown key %s",
-                          al_quote_bare(value->section).text, al_quote(value->key).text);
+    const char *name = al_config_section_tenant(value->section);
+    if (!name) {
+        return set_key(r, NULL, value, err);
     }
-    bool *seen = &r->seen[al_config_key_index(key)];
-    if (*seen && !al_config_key_repeats(key)) {
-        return al_err_set(err, AL_ERR_INVALID_ARGUMENT,
-                          "[%s] %s: given twice (an indented line continues the key above it)",
-                          value->section, value->key);
-    }
-    if (!*seen && al_config_key_repeats(key)) {
-        r->config->n_listen = 0;
-    }
-    *seen = true;
-    int rc = al_config_key_set(key, r->config, value->text, err);
-    al_err_wrap(err, "[%s] %s", value->section, value->key);
-    return rc;
+    struct al_config_tenant *tenant = al_config_tenant_open(r->config, name, err);
+    return tenant ? set_key(r, tenant, value, err) : -EINVAL;
 }
 
 /* What no single key can check. */
@@ -122,7 +145,7 @@ static int check_whole(const struct al_config *c, const char *path, struct al_er
         return al_err_set(err, AL_ERR_INVALID_ARGUMENT,
                           "%s: [server] ring_kb is above output_memory_mb", path);
     }
-    return 0;
+    return al_config_quota_check(c, path, err);
 }
 
 int al_config_read(struct al_config *config, const char *path, struct al_err *err)

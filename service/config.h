@@ -13,9 +13,14 @@
 
 #include "backends/api/job_spec.h"
 #include "backends/base/err.h"
+#include "service/quota/quota.h"
 
 #define AL_LISTEN_MAX        8
 #define AL_CONFIG_STRING_MAX 256
+
+/* The length of a section's name is bounded: a tenant with a longer id cannot have a section. */
+#define AL_CONFIG_TENANT_NAME_MAX 42
+#define AL_CONFIG_TENANTS_MAX     1024
 
 /* Bounds of a request; api.md's numbers are the defaults. */
 struct al_request_limits {
@@ -31,6 +36,12 @@ struct al_request_limits {
     struct al_quotas defaults; /* of a Run; Stream's output_bytes default is 0 (no limit) */
     struct al_quotas maxima;
     int64_t deadline_margin_ms; /* the wall limit is the call's deadline less this; 250 */
+};
+
+/* One [tenant NAME]. */
+struct al_config_tenant {
+    char name[AL_CONFIG_TENANT_NAME_MAX + 1];
+    struct al_quota_limits quota; /* 0: as in [quota] */
 };
 
 struct al_config {
@@ -50,6 +61,10 @@ struct al_config {
     uint32_t job_history;                       /* ended jobs kept for GetJob; 1000 */
     int64_t drain_ms;                           /* how long SIGTERM waits for jobs; 30 s */
     struct al_request_limits limits;
+    struct al_quota_limits quota; /* of a tenant without a section of its own; 600 s, 8 */
+    uint32_t tenants_max;         /* that quotas are kept for at a time; 65536 */
+    struct al_config_tenant tenants[AL_CONFIG_TENANTS_MAX];
+    size_t n_tenants;
 };
 
 void al_config_defaults(struct al_config *config);
@@ -62,3 +77,7 @@ int al_config_add_listen(struct al_config *config, const char *address, struct a
  * AL_ERR_INVALID_ARGUMENT with "FILE:LINE: [section] key: ...", after which the configuration is
  * half filled. Not thread-safe. */
 int al_config_read(struct al_config *config, const char *path, struct al_err *err);
+
+/* An enforcer of the quotas that are configured; owned by the caller, borrows nothing. NULL when
+ * memory or randomness is out. */
+struct al_quota *al_config_quota_create(const struct al_config *config);

@@ -21,18 +21,16 @@ struct al_config_key {
     const char *section;
     const char *name;
     enum key_kind kind;
-    size_t offset; /* in struct al_config */
+    size_t offset; /* in struct al_config, or struct al_config_tenant */
     size_t size;   /* of the field */
     uint64_t unit; /* KEY_NUMBER: what is stored for a value of 1 */
     int64_t min;   /* KEY_NUMBER as written; KEY_SECONDS in ms */
     int64_t max;
 };
 
-#define FIELD(f) offsetof(struct al_config, f), sizeof(((struct al_config *)NULL)->f)
-
-#define NAME_CHARS                                         \
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" \
-    "0123456789._-"
+#define FIELD_OF(type, f) offsetof(type, f), sizeof(((type *)NULL)->f)
+#define FIELD(f)          FIELD_OF(struct al_config, f)
+#define TENANT_FIELD(f)   FIELD_OF(struct al_config_tenant, f)
 
 #define WEEK_MS   (INT64_C(7) * 24 * 3600 * 1000)
 #define TEBI_IN_M (INT64_C(1) << 20)
@@ -48,6 +46,10 @@ struct al_config_key {
     {section, "disk_mb", KEY_NUMBER, FIELD(limits.q.disk_mb), 1, 1, TEBI_IN_M},                 \
     {section, "output_kb", KEY_NUMBER, FIELD(limits.q.output_bytes), 1024, 1, 1 << 20},         \
     {section, "artifact_kb", KEY_NUMBER, FIELD(limits.q.artifact_bytes), 1024, 1, 1 << 20}
+
+#define TENANT_QUOTA_KEYS(section, field)                                                          \
+    {section, "cpu_seconds_per_minute", KEY_SECONDS, field(quota.cpu_ms_per_minute), 1, 1, WEEK_MS}, \
+    {section, "max_inflight", KEY_NUMBER, field(quota.max_inflight), 1, 1, 65536}
 /* clang-format on */
 
 /* The upper bounds of [limits] together stay below AL_BUNDLE_BYTES_MAX, with inputs counted at five
@@ -81,6 +83,10 @@ static const struct al_config_key keys[] = {
 
     QUOTA_KEYS("defaults", defaults),
     QUOTA_KEYS("maxima", maxima),
+
+    TENANT_QUOTA_KEYS("quota", FIELD),
+    {"quota", "tenants_max", KEY_NUMBER, FIELD(tenants_max), 1, 1, 1 << 20},
+    TENANT_QUOTA_KEYS(AL_CONFIG_TENANT_PREFIX, TENANT_FIELD),
 };
 
 #define N_KEYS (sizeof keys / sizeof keys[0])
@@ -122,9 +128,9 @@ bool al_config_section_is_launchers(const char *section)
            (strncmp(section, "runtime ", 8) == 0 && section[8] != '\0');
 }
 
-static void store_number(const struct al_config_key *key, struct al_config *config, uint64_t value)
+static void store_number(const struct al_config_key *key, void *to, uint64_t value)
 {
-    void *field = (char *)config + key->offset;
+    void *field = (char *)to + key->offset;
     if (key->size == sizeof(uint32_t)) {
         *(uint32_t *)field = (uint32_t)value;
     } else {
@@ -132,7 +138,7 @@ static void store_number(const struct al_config_key *key, struct al_config *conf
     }
 }
 
-static int set_number(const struct al_config_key *key, struct al_config *config, const char *text,
+static int set_number(const struct al_config_key *key, void *to, const char *text,
                       struct al_err *err)
 {
     size_t digits = strspn(text, "0123456789");
@@ -147,7 +153,7 @@ static int set_number(const struct al_config_key *key, struct al_config *config,
                           "%.20s is out of range (%" PRId64 " to %" PRId64 ")", text, key->min,
                           key->max);
     }
-    store_number(key, config, value * key->unit);
+    store_number(key, to, value * key->unit);
     return 0;
 }
 
@@ -174,7 +180,7 @@ static bool parse_seconds(const char *text, int64_t max_ms, int64_t *ret_ms)
     return true;
 }
 
-static int set_seconds(const struct al_config_key *key, struct al_config *config, const char *text,
+static int set_seconds(const struct al_config_key *key, void *to, const char *text,
                        struct al_err *err)
 {
     int64_t ms;
@@ -189,11 +195,11 @@ static int set_seconds(const struct al_config_key *key, struct al_config *config
         return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "%.20s is out of range (%g to %.10g)", text,
                           min, max);
     }
-    store_number(key, config, (uint64_t)ms);
+    store_number(key, to, (uint64_t)ms);
     return 0;
 }
 
-static int set_string(const struct al_config_key *key, struct al_config *config, const char *text,
+static int set_string(const struct al_config_key *key, void *to, const char *text,
                       struct al_err *err)
 {
     size_t len = strlen(text);
@@ -201,30 +207,28 @@ static int set_string(const struct al_config_key *key, struct al_config *config,
         return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "%zu bytes are too long (at most %zu)", len,
                           key->size - 1);
     }
-    memcpy((char *)config + key->offset, text, len + 1);
+    memcpy((char *)to + key->offset, text, len + 1);
     return 0;
 }
 
-static int set_path(const struct al_config_key *key, struct al_config *config, const char *text,
-                    struct al_err *err)
+static int set_path(const struct al_config_key *key, void *to, const char *text, struct al_err *err)
 {
     bool may_be_empty = key->kind == KEY_OPTIONAL_PATH;
     if (text[0] != '/' && !(may_be_empty && text[0] == '\0')) {
         return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "%s is not an absolute path%s",
                           al_quote(text).text, may_be_empty ? " (nor empty)" : "");
     }
-    return set_string(key, config, text, err);
+    return set_string(key, to, text, err);
 }
 
-static int set_name(const struct al_config_key *key, struct al_config *config, const char *text,
-                    struct al_err *err)
+static int set_name(const struct al_config_key *key, void *to, const char *text, struct al_err *err)
 {
     size_t len = strlen(text);
-    if (len == 0 || len > 64 || strspn(text, NAME_CHARS) != len) {
+    if (len == 0 || len > 64 || strspn(text, AL_CONFIG_NAME_CHARS) != len) {
         return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "%s is not a name (1 to 64 of %s)",
                           al_quote(text).text, "A-Za-z0-9._-");
     }
-    return set_string(key, config, text, err);
+    return set_string(key, to, text, err);
 }
 
 static bool is_port(const char *text)
@@ -264,21 +268,21 @@ int al_config_add_listen(struct al_config *config, const char *address, struct a
     return 0;
 }
 
-int al_config_key_set(const struct al_config_key *key, struct al_config *config, const char *text,
+int al_config_key_set(const struct al_config_key *key, void *to, const char *text,
                       struct al_err *err)
 {
     switch (key->kind) {
     case KEY_LISTEN:
-        return al_config_add_listen(config, text, err);
+        return al_config_add_listen(to, text, err);
     case KEY_ABSOLUTE_PATH:
     case KEY_OPTIONAL_PATH:
-        return set_path(key, config, text, err);
+        return set_path(key, to, text, err);
     case KEY_NAME:
-        return set_name(key, config, text, err);
+        return set_name(key, to, text, err);
     case KEY_NUMBER:
-        return set_number(key, config, text, err);
+        return set_number(key, to, text, err);
     case KEY_SECONDS:
-        return set_seconds(key, config, text, err);
+        return set_seconds(key, to, text, err);
     }
     return al_err_set(err, AL_ERR_INTERNAL, "a key of unknown kind");
 }

@@ -61,7 +61,11 @@ static const char everything_else[] = "[server]\n"
                                       "open_files = 16\n"
                                       "disk_mb = 17\n"
                                       "output_kb = 18\n"
-                                      "artifact_kb = 19\n";
+                                      "artifact_kb = 19\n"
+                                      "[quota]\n"
+                                      "cpu_seconds_per_minute = 20.5\n"
+                                      "max_inflight = 21\n"
+                                      "tenants_max = 22\n";
 
 static void write_bytes(const char *path, const char *text, size_t len)
 {
@@ -142,6 +146,10 @@ static void assert_config_equal(const struct al_config *a, const struct al_confi
     assert_int_equal(a->job_history, b->job_history);
     assert_int_equal(a->drain_ms, b->drain_ms);
     assert_limits_equal(&a->limits, &b->limits);
+    assert_int_equal(a->quota.cpu_ms_per_minute, b->quota.cpu_ms_per_minute);
+    assert_int_equal(a->quota.max_inflight, b->quota.max_inflight);
+    assert_int_equal(a->tenants_max, b->tenants_max);
+    assert_int_equal(a->n_tenants, b->n_tenants);
 }
 
 static void test_config_defaults__are_the_documented_ones(void **state)
@@ -163,6 +171,10 @@ static void test_config_defaults__are_the_documented_ones(void **state)
     assert_int_equal(c.limits.metadata_bytes, 65536);
     assert_int_equal(c.limits.env_bytes, 65536);
     assert_int_equal(c.limits.args, 256);
+    assert_int_equal(c.quota.cpu_ms_per_minute, 600000);
+    assert_int_equal(c.quota.max_inflight, 8);
+    assert_int_equal(c.tenants_max, 65536);
+    assert_int_equal(c.n_tenants, 0);
 }
 
 static void test_config_read__takes_every_key(void **state)
@@ -185,6 +197,60 @@ static void test_config_read__takes_every_key(void **state)
                                      16,        17,    18 << 10, 19 << 10};
     assert_quotas_equal(&c.limits.defaults, &defaults);
     assert_quotas_equal(&c.limits.maxima, &maxima);
+    assert_int_equal(c.quota.cpu_ms_per_minute, 20500);
+    assert_int_equal(c.quota.max_inflight, 21);
+    assert_int_equal(c.tenants_max, 22);
+}
+
+static void assert_quota_is(struct al_quota *quota, const char *tenant, double cpu_seconds,
+                            uint32_t max_inflight)
+{
+    struct al_quota_remaining left;
+    al_quota_get(quota, tenant, 0, &left);
+    assert_float_equal(left.cpu_seconds_per_minute, cpu_seconds, 0);
+    assert_int_equal(left.max_inflight, max_inflight);
+}
+
+static void test_config_read__takes_quotas_of_tenants(void **state)
+{
+    (void)state;
+    static const char text[] = "[tenant a.B-9]\n"
+                               "max_inflight = 3\n"
+                               "[tenant unchanged]\n"
+                               "[tenant b]\n"
+                               "cpu_seconds_per_minute = 7.5\n"
+                               "[quota]\n"
+                               "cpu_seconds_per_minute = 100\n"
+                               "max_inflight = 5\n"
+                               "[tenant a.B-9]\n"
+                               "cpu_seconds_per_minute = 1000\n";
+    struct al_config c;
+    struct al_err err = {0};
+    al_config_defaults(&c);
+    assert_int_equal(read_text(&c, text, &err), 0);
+    assert_int_equal(c.n_tenants, 3);
+    struct al_quota *quota = al_config_quota_create(&c);
+    assert_non_null(quota);
+    assert_quota_is(quota, "a.B-9", 1000, 3);
+    assert_quota_is(quota, "b", 7.5, 5);
+    assert_quota_is(quota, "unchanged", 100, 5);
+    assert_quota_is(quota, "other", 100, 5);
+    al_quota_destroy(quota);
+}
+
+static void test_config_read__refuses_too_many_tenants(void **state)
+{
+    (void)state;
+    static char text[(AL_CONFIG_TENANTS_MAX + 1) * 16];
+    size_t len = 0;
+    for (int i = 0; i <= AL_CONFIG_TENANTS_MAX; i++) {
+        len += (size_t)snprintf(text + len, sizeof text - len, "[tenant %d]\n", i);
+    }
+    struct al_config c;
+    struct al_err err = {0};
+    al_config_defaults(&c);
+    assert_true(read_text(&c, text, &err) < 0);
+    assert_string_equal(err.text, "test.conf:1025: more than 1024 tenants");
 }
 
 static char example_path[4096];
@@ -322,6 +388,33 @@ static const struct row rows[] = {
     {"default at maximum", "[defaults]\npids = 64\n[maxima]\npids = 64\n", NULL},
     {"ring above all memory", "[server]\nring_kb = 32768\noutput_memory_mb = 16\n",
      ": [server] ring_kb is above output_memory_mb"},
+    {"quota of no jobs", "[quota]\nmax_inflight = 0\n",
+     ":2: [quota] max_inflight: 0 is out of range (1 to 65536)"},
+    {"quota of no CPU time", "[tenant a]\ncpu_seconds_per_minute = 0\n",
+     ":2: [tenant a] cpu_seconds_per_minute: 0 is out of range (0.001 to 604800)"},
+    {"too many tenants at a time", "[quota]\ntenants_max = 1048577\n",
+     ":2: [quota] tenants_max: 1048577 is out of range (1 to 1048576)"},
+    {"quota below what a job gets", "[quota]\ncpu_seconds_per_minute = 4.999\n",
+     ": [quota] cpu_seconds_per_minute is below [defaults] cpu_seconds"},
+    {"quota of just that", "[quota]\ncpu_seconds_per_minute = 5\n", NULL},
+    {"tenant's quota below what a job gets", "[tenant a]\ncpu_seconds_per_minute = 4.999\n",
+     ": [tenant a] cpu_seconds_per_minute is below [defaults] cpu_seconds"},
+    {"tenant's unknown key", "[tenant a]\ntenants_max = 5\n",
+     ":2: [tenant a] unknown key \"tenants_max\""},
+    {"tenant's key twice",
+     "[tenant a]\nmax_inflight = 5\n[tenant b]\nmax_inflight = 5\n"
+     "[tenant a]\nmax_inflight = 5\n",
+     ":6: [tenant a] max_inflight: given twice (an indented line continues the key above it)"},
+    {"tenant without a name", "[tenant ]\n",
+     ":1: \"\" is not a tenant's name (here 1 to 42 of A-Za-z0-9._-)"},
+    {"tenant without a name or a space", "[tenant]\n", ":1: unknown section [tenant]"},
+    {"tenant of two words", "[tenant a b]\n",
+     ":1: \"a b\" is not a tenant's name (here 1 to 42 of A-Za-z0-9._-)"},
+    {"tenant of two words in an indented section", "[server]\n\n  [tenant a b]\nmax_inflight = 5\n",
+     ":4: \"a b\" is not a tenant's name (here 1 to 42 of A-Za-z0-9._-)"},
+    {"tenant with the longest name", "[tenant " X10("abcd") "xx]\nmax_inflight = 5\n", NULL},
+    {"tenant with a name too long", "[tenant " X10("abcd") "xxx]\nmax_inflight = 5\n",
+     ":1: the section's name is longer than 49 bytes"},
     {"relative path", "[server]\ndata_dir = data\n",
      ":2: [server] data_dir: \"data\" is not an absolute path"},
     {"empty path", "[server]\ndata_dir =\n", ":2: [server] data_dir: \"\" is not an absolute path"},
@@ -385,6 +478,8 @@ int main(void)
     static const struct CMUnitTest single[] = {
         cmocka_unit_test(test_config_defaults__are_the_documented_ones),
         cmocka_unit_test(test_config_read__takes_every_key),
+        cmocka_unit_test(test_config_read__takes_quotas_of_tenants),
+        cmocka_unit_test(test_config_read__refuses_too_many_tenants),
         cmocka_unit_test(test_config_read__example_sets_every_default),
         cmocka_unit_test(test_config_read__names_a_missing_file),
         cmocka_unit_test(test_config_read__refuses_nul),
