@@ -181,7 +181,9 @@ static void finish_if_dead(struct al_job *job)
     read_usage(job);
     uint8_t data[AL_MSG_BYTES_MAX];
     al_job_send(job, data, al_msg_encode_exit(&job->exit, data), NULL, 0);
-    al_reaper_remove(job->jobs->reaper_fd, job->name);
+    if (!al_reaper_remove(job->jobs->reaper_fd, job->name)) {
+        job->jobs->cgroups->ops->remove(job->jobs->cgroups, job->name); /* slower, not later */
+    }
     al_job_release(job);
 }
 

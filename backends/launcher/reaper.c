@@ -96,7 +96,7 @@ int al_reaper_start(const struct al_cgroups *groups, int *ret_fd, struct al_err 
     return 0;
 }
 
-void al_reaper_remove(int fd, const char *job_id)
+bool al_reaper_remove(int fd, const char *job_id)
 {
-    send(fd, job_id, AL_JOB_ID_LEN, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return send(fd, job_id, AL_JOB_ID_LEN, MSG_DONTWAIT | MSG_NOSIGNAL) == AL_JOB_ID_LEN;
 }

@@ -5,12 +5,13 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "backends/base/err.h"
 #include "backends/launcher/cgroup.h"
 
 /* Forks the reaper; *ret_fd is the launcher's end of its socket. */
 int al_reaper_start(const struct al_cgroups *groups, int *ret_fd, struct al_err *err);
 
-/* Hands over an ended job. Never blocks: when the reaper is far behind the group is left for the
- * sweep. */
-void al_reaper_remove(int fd, const char *job_id);
+/* Hands over an ended job. Never blocks: false when the reaper is too far behind to take it. */
+bool al_reaper_remove(int fd, const char *job_id);

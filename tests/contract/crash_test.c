@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -189,6 +190,46 @@ static void test_reaper_killed__launcher_ends(void **state)
     raw_stop(&l);
 }
 
+/* Groups of cells in the first hierarchy of the launcher. */
+static long count_groups(const struct raw_launcher *l)
+{
+    for (int fd = 3; fd < 32; fd++) {
+        char path[64], target[256];
+        struct stat st;
+        snprintf(path, sizeof path, "/proc/%d/fd/%d", l->pid, fd);
+        ssize_t n = readlink(path, target, sizeof target - 1);
+        if (n > 0 && memmem(target, (size_t)n, "/airlock-", 9) && stat(path, &st) == 0) {
+            return (long)st.st_nlink - 2;
+        }
+    }
+    fail_msg("the launcher has no cgroup open");
+    return 0;
+}
+
+/* More jobs end than its socket holds. */
+static void test_reaper_stopped__launcher_removes(void **state)
+{
+    (void)state;
+    enum { ENDED = 400, MADE_AHEAD = 10 };
+    struct raw_launcher l;
+    struct al_msg_exit e;
+    raw_start(&l);
+    kill(find_reaper(&l), SIGSTOP);
+    for (int i = 0; i < ENDED; i++) {
+        struct al_launched job;
+        struct al_msg_spawn m = raw_message(AL_CELL_LOCAL, "bash");
+        assert_int_equal(raw_run(&l, &m, "exit 0", &job, NULL), 0);
+        assert_true(raw_wait_exit(job.control, &e));
+        al_launched_close(&job);
+    }
+    kill(find_reaper(&l), SIGCONT);
+    for (int i = 0; i < 200 && count_groups(&l) > MADE_AHEAD; i++) {
+        usleep(10000);
+    }
+    assert_in_range(count_groups(&l), 0, MADE_AHEAD);
+    raw_stop(&l);
+}
+
 /* The child plays airlockd: it starts a launcher and jobs, says so, and is killed. */
 static void test_airlockd_killed__nothing_is_left(void **state)
 {
@@ -274,6 +315,7 @@ int main(void)
         cmocka_unit_test(test_launcher_killed__next_one_works_at_once),
         cmocka_unit_test(test_launcher_and_reaper_killed__next_start_sweeps),
         cmocka_unit_test(test_reaper_killed__launcher_ends),
+        cmocka_unit_test(test_reaper_stopped__launcher_removes),
         cmocka_unit_test(test_airlockd_killed__nothing_is_left),
         cmocka_unit_test(test_control_closed__kills_that_job_only),
         cmocka_unit_test(test_control_closed_at_once__no_job),
