@@ -1,7 +1,9 @@
 #include "backends/echo/echo.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "backends/base/clock.h"
@@ -21,25 +23,35 @@ static const struct al_language languages[] = {
     (AL_CAP_STREAM | AL_CAP_STDIN | AL_CAP_FILES | AL_CAP_ENV | AL_CAP_ARGS | AL_CAP_INPUTS | \
      AL_CAP_WORKDIR)
 
-/* Waits until the ctl says something; false when the job is to die. */
-static bool wait_for_room(struct al_ctl *ctl, struct al_err *err, int *ret_error)
+/* Waits until the ctl says something; false when the job is to die, or its time is over. */
+static bool wait_for_room(struct al_ctl *ctl, int64_t until_ms, struct al_err *err, int *ret_error)
 {
     struct pollfd pfd = {.fd = al_ctl_fd(ctl), .events = POLLIN};
-    while (poll(&pfd, 1, -1) < 0) {
-        if (errno != EINTR) {
-            *ret_error = al_err_errno(err, errno, "echo: poll");
-            return false;
-        }
+    int64_t left_ms = until_ms - al_now_ms();
+    int n = left_ms <= 0 ? 0 : poll(&pfd, 1, left_ms < INT_MAX ? (int)left_ms : INT_MAX);
+    if (n < 0 && errno != EINTR) {
+        *ret_error = al_err_errno(err, errno, "echo: poll");
+        return false;
     }
     al_ctl_clear(ctl);
-    return !al_ctl_cancelled(ctl);
+    return !al_ctl_cancelled(ctl) && al_now_ms() < until_ms;
 }
 
-static void set_outcome(struct al_result *result, bool finished, bool cut)
+static void set_outcome(const struct al_job_spec *spec, struct al_result *result, bool finished,
+                        bool cancelled, bool cut)
 {
-    if (!finished) {
+    if (!finished && cancelled) {
         result->status = AL_STATUS_KILLED;
         result->reason = AL_REASON_CANCELLED;
+        return;
+    }
+    if (!finished) {
+        result->status = AL_STATUS_TIMEOUT;
+        result->reason = AL_REASON_LIMIT;
+        result->limit_hit = AL_LIMIT_WALL;
+        result->stdout_truncated = true;
+        snprintf(result->error, sizeof result->error, "wall_seconds limit of %g s reached",
+                 (double)spec->quotas.wall_ms / 1000);
         return;
     }
     result->status = cut ? AL_STATUS_FAILED : AL_STATUS_SUCCEEDED;
@@ -57,6 +69,7 @@ static int echo_run(struct al_backend *backend, const struct al_job_spec *spec, 
 {
     (void)backend;
     int64_t start_ns = al_now_ns();
+    int64_t until_ms = al_now_ms() + spec->quotas.wall_ms;
     size_t left = spec->code.len;
     bool cut = spec->quotas.output_bytes > 0 && left > spec->quotas.output_bytes;
     if (cut) {
@@ -74,10 +87,10 @@ static int echo_run(struct al_backend *backend, const struct al_job_spec *spec, 
         at += taken;
         left -= taken;
         if (left > 0) {
-            alive = wait_for_room(ctl, err, &error);
+            alive = wait_for_room(ctl, until_ms, err, &error);
         }
     }
-    set_outcome(result, alive, cut);
+    set_outcome(spec, result, alive, al_ctl_cancelled(ctl), cut);
     result->duration_us = (al_now_ns() - start_ns) / 1000;
     return error;
 }

@@ -3,12 +3,14 @@
  * did not take stays in the channel's buffer and its pipe is not polled until ctl wakes the loop,
  * so that a slow reader stops the program and nothing grows. Once the job is to die (cancel, output
  * limit) the launcher is told and the rest of the output is kept as far as it fits and otherwise
- * dropped, so that nothing waits for a reader. The loop ends when EXIT has come and every pipe has
- * ended; by then the launcher has reaped everything.
+ * dropped, so that nothing waits for a reader. The same when the program has ended and its reader
+ * takes nothing for as long as the program might have run: no reader holds a job for ever. The loop
+ * ends when EXIT has come and every pipe has ended; by then the launcher has reaped everything.
  */
 #include "backends/process/process.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +18,14 @@
 #include <unistd.h>
 
 #include "backends/base/cleanup.h"
+#include "backends/base/clock.h"
 #include "backends/base/io.h"
 #include "backends/process/outcome.h"
 
 #define CHUNK_BYTES (128u << 10)
-#define GIVE_BYTES  (CHUNK_BYTES / 2) /* from here on a buffer is handed over rather than copied */
+#define READER_MIN_MS \
+    5000 /* the least that a reader may take to go on once the program has ended */
+#define GIVE_BYTES (CHUNK_BYTES / 2) /* from here on a buffer is handed over rather than copied */
 
 enum {
     POLL_CONTROL,
@@ -54,6 +59,7 @@ struct pump {
     bool cancelled;
     bool over_output;
     bool exited;
+    int64_t moved_ms; /* when EXIT came, or the sink last took something after it */
     struct al_msg_exit exit;
 };
 
@@ -101,11 +107,16 @@ static size_t within_limit(struct pump *p, struct channel *c, size_t n)
 static void offer(struct pump *p, struct channel *c)
 {
     size_t n = c->end - c->start;
+    size_t taken = n;
     if (c->start == 0 && n >= GIVE_BYTES && al_sink_give(p->sink, c->id, c->data, n, CHUNK_BYTES)) {
         c->data = NULL; /* the next read makes another one */
         c->end = 0;
     } else if (has_pending(c)) {
-        c->start += al_sink_append(p->sink, c->id, c->data + c->start, c->end - c->start);
+        taken = al_sink_append(p->sink, c->id, c->data + c->start, n);
+        c->start += taken;
+    }
+    if (p->exited && taken > 0) {
+        p->moved_ms = al_now_ms();
     }
     if (p->dying && has_pending(c)) {
         c->truncated = true;
@@ -212,6 +223,7 @@ static void take_control(struct pump *p, const uint8_t *data, size_t len)
         al_outcome_compiled(&compiled, p->result);
     } else if (al_msg_decode_exit(data, len, &p->exit) == 0) {
         p->exited = true;
+        p->moved_ms = al_now_ms();
     }
 }
 
@@ -291,15 +303,28 @@ static int step(struct pump *p, struct pollfd *fds, struct al_err *err)
     return rc;
 }
 
+/* How long to wait for a reader, the program being dead; -1: for as long as it lives. */
+static int patience_ms(const struct pump *p)
+{
+    if (!p->exited) {
+        return -1;
+    }
+    int64_t wall_ms = p->spec->quotas.wall_ms;
+    int64_t until_ms = p->moved_ms + (wall_ms > READER_MIN_MS ? wall_ms : READER_MIN_MS);
+    int64_t left_ms = until_ms - al_now_ms();
+    return left_ms < 0 ? 0 : left_ms < INT_MAX ? (int)left_ms : INT_MAX;
+}
+
 static int pump_all(struct pump *p, struct al_err *err)
 {
     while (!is_done(p)) {
         struct pollfd fds[POLL_COUNT];
         bool stdin_full = write_stdin(p);
         fill_poll(p, stdin_full, fds);
-        if (poll(fds, POLL_COUNT, -1) < 0 && errno != EINTR) {
+        if (poll(fds, POLL_COUNT, patience_ms(p)) < 0 && errno != EINTR) {
             return al_err_errno(err, errno, "poll");
         }
+        p->dying |= patience_ms(p) == 0;
         int rc = step(p, fds, err);
         if (rc < 0) {
             return rc;

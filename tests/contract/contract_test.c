@@ -477,6 +477,12 @@ static const struct row rows[] = {
     {"slow_reader_stops_the_program", AL_TEST_CELLS, "bash",
      "head -c 4000000 /dev/zero; echo end >&2", output_16m,
      .caller = {.sink_room = 1000, .room_after_ms = 300}, SUCCEEDS, .err = "end\n"},
+    {"a_reader_that_stays_away_loses_the_rest", AL_TEST_CELLS, "bash", "cat /dev/zero", wall_500ms,
+     .caller = {.sink_room = 1000}, MEETS(AL_STATUS_TIMEOUT, AL_LIMIT_WALL), .within_ms = 9000,
+     .check = check_cut},
+    {"echo_meets_wall_without_a_reader", AL_TEST_ECHO, "python", "1234567890", wall_500ms,
+     .caller = {.sink_room = 3}, MEETS(AL_STATUS_TIMEOUT, AL_LIMIT_WALL), .out = "123",
+     .within_ms = 2000},
     {"cancel_does_not_wait_for_a_reader", AL_TEST_CELLS, "bash", "cat /dev/zero", output_16m,
      .caller = {.sink_room = 1000, .cancel_after_ms = 100}, IS_KILLED, .within_ms = 2000},
 
