@@ -38,7 +38,7 @@ int store_find(struct al_store *store, MDB_txn *txn, uint64_t id, struct al_reco
 int store_read(struct al_store *store, MDB_txn *txn, const struct al_record_at *at,
                struct al_record *ret);
 /* The newest position under status and tenant that is older than `before`, with a cursor over the
- * index; each is moved to it. */
+ * index, which is moved to it. MDB_NOTFOUND: none. `ret` may be `before`. */
 int store_previous(MDB_cursor *cursor, int status, const char *tenant, size_t tenant_len,
                    const struct al_record_at *before, struct al_record_at *ret);
 /* Commits and takes the figures. */

@@ -150,7 +150,12 @@ int store_previous(MDB_cursor *cursor, int status, const char *tenant, size_t te
         return MDB_NOTFOUND;
     }
     if (rc == 0) {
-        al_record_decode_at((const uint8_t *)key.mv_data + len - AL_RECORD_AT_LEN, ret);
+        struct al_record_at at;
+        al_record_decode_at((const uint8_t *)key.mv_data + len - AL_RECORD_AT_LEN, &at);
+        if (al_record_compare(&at, before) >= 0) { /* damaged; who went on from it would go round */
+            return MDB_NOTFOUND;
+        }
+        *ret = at;
     }
     return rc;
 }
