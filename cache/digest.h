@@ -1,0 +1,17 @@
+/* SHA-256 of bytes that come in pieces. A failure is kept and told at the end. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define AL_DIGEST_LEN 32
+
+struct al_digest {
+    void *context; /* owned until the end; NULL: failed */
+};
+
+void al_digest_begin(struct al_digest *d);
+void al_digest_add(struct al_digest *d, const void *data, size_t len);
+
+/* Ends it in every case. 0 or -ENOMEM; `ret` is untouched then. */
+int al_digest_end(struct al_digest *d, uint8_t ret[AL_DIGEST_LEN]);
