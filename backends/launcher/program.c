@@ -110,6 +110,9 @@ static int write_item(int workdir, const char *path, const struct al_bundle_item
     if (fd < 0) {
         return al_err_errno(err, errno, "cannot make the file '%s'", path);
     }
+    if (fchmod(fd, item->mode) < 0) { /* what the request says, whatever the umask is */
+        return al_err_errno(err, errno, "cannot set the mode of the file '%s'", path);
+    }
     rc = al_io_write_full(fd, item->data, item->len);
     return rc < 0 ? al_err_errno(err, -rc, "cannot write the file '%s'", path) : 0;
 }

@@ -152,7 +152,7 @@ static void with_files(struct al_job_spec *s)
     static const struct al_file files[] = {
         {"helper.py", {(const uint8_t *)"def f():\n    return 42\n", 23}, 0644},
         {"a/b/data.bin", {(const uint8_t *)"\0\xff\n", 3}, 0600},
-        {"tool.sh", {(const uint8_t *)"#!/bin/sh\necho tool\n", 20}, 0755},
+        {"tool.sh", {(const uint8_t *)"#!/bin/sh\necho tool\n", 20}, 0777},
         {"helper.ts", {(const uint8_t *)"export const n: number = 7;\n", 28}, 0644},
     };
     s->files = files;
@@ -506,6 +506,8 @@ static const struct row rows[] = {
      "oct(os.stat('a/b/data.bin').st_mode & 0o777))\nprint(subprocess.run(['./tool.sh'], "
      "capture_output=True, text=True).stdout)",
      with_files, SUCCEEDS, .out = "42 b'\\x00\\xff\\n' 0o600\ntool\n\n"},
+    {"file_modes_are_the_requests", AL_TEST_CELLS, "bash",
+     "stat -c %a helper.py a/b/data.bin tool.sh", with_files, SUCCEEDS, .out = "644\n600\n777\n"},
     {"typescript_imports_a_file", AL_TEST_CELLS, "typescript",
      "import { n } from './helper';\nconsole.log(n + 1)", with_files, SUCCEEDS, .out = "8\n"},
     {"workdir", AL_TEST_NATIVE, "bash", "pwd; ls", workdir_below, SUCCEEDS,
