@@ -174,6 +174,14 @@ static int say_hello(struct launcher *l)
     return al_io_send_fds(l->socket.fd, &iov, 1, NULL, 0, true);
 }
 
+/* Closing such a socket may wait for as long as SO_LINGER says, and all limits with it. */
+static bool may_linger(int fd)
+{
+    int domain = AF_UNIX;
+    socklen_t size = sizeof domain;
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain != AF_UNIX;
+}
+
 /* Default deny: the one message there is, with exactly its two fds; anything else ends the
  * launcher. */
 static void on_socket(struct al_source *source)
@@ -184,7 +192,9 @@ static void on_socket(struct al_source *source)
     size_t n_fds = 0;
     struct al_msg_spawn spawn;
     ssize_t got = al_io_recv_fds(source->fd, data, sizeof data, fds, &n_fds);
-    if (got > 0 && n_fds == 2 && al_msg_decode_spawn(data, (size_t)got, &spawn) == 0) {
+    if (got > 0 && n_fds == 2 && al_msg_decode_spawn(data, (size_t)got, &spawn) == 0 &&
+        !may_linger(fds[0]) && !may_linger(fds[1]))
+    {
         al_jobs_spawn(&l->jobs, &spawn, fds[0], fds[1]);
         return;
     }

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -93,6 +94,38 @@ static void test_fatal(void **state)
     assert_true(raw_all_gone(MARK, 1000));
     assert_int_equal(raw_count_cgroups(&l), 0);
     al_launched_close(&job);
+    raw_stop(&l);
+}
+
+/* Nobody reads at the other end, and the launcher's is the last reference: its close would wait. */
+static void test_control__lingers(void **state)
+{
+    (void)state;
+    struct raw_launcher l;
+    struct al_job_spec spec = raw_spec("sleep " MARK);
+    struct al_msg_spawn m = raw_message(AL_CELL_NATIVE, "bash");
+    const struct linger linger = {.l_onoff = 1, .l_linger = 60};
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    char block[65536] = "";
+    raw_start(&l);
+    int bundle = al_bundle_create(&spec);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int control = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &size), 0);
+    assert_int_equal(connect(control, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(setsockopt(control, SOL_SOCKET, SO_LINGER, &linger, sizeof linger), 0);
+    while (send(control, block, sizeof block, MSG_DONTWAIT) > 0) {
+    }
+    assert_int_equal(raw_send(&l, &m, control, bundle), 0);
+    close(control);
+    int status = raw_wait(&l, 3000);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 1);
+    close(listener);
+    close(bundle);
     raw_stop(&l);
 }
 
@@ -493,6 +526,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bundle__not_a_sealed_memfd),
         cmocka_unit_test(test_control__not_a_socket),
+        cmocka_unit_test(test_control__lingers),
         cmocka_unit_test(test_control__full),
         cmocka_unit_test(test_control__nonsense_kills_the_job),
         cmocka_unit_test(test_signals__reach_that_job_only),
