@@ -96,7 +96,7 @@ static int set_up(MDB_env *env, const char *dir, uint64_t map_bytes, MDB_dbi *re
 static int open_sound_file(struct al_store *s, const struct al_data_file *file)
 {
     MDB_env *env;
-    MDB_dbi dbi;
+    MDB_dbi dbi = 0;
     MDB_stat stat;
     int rc = mdb_env_create(&env);
     if (rc != 0) {
@@ -217,7 +217,8 @@ static int read_record(struct al_store *s, const uint8_t *key, uint8_t **ret_dat
     MDB_txn *txn;
     MDB_val name = {AL_RECORD_KEY_LEN, (void *)key};
     MDB_val value;
-    if (file_length(s->env) < atomic_load(&s->file_bytes)) {
+    uint64_t least = atomic_load(&s->file_bytes); /* before the length, which may grow */
+    if (file_length(s->env) < least) {
         return MDB_CORRUPTED; /* a read behind its end would be a SIGBUS */
     }
     int rc = mdb_txn_begin(s->env, NULL, MDB_RDONLY, &txn);

@@ -13,7 +13,6 @@ static const uint8_t key[AL_RECORD_KEY_LEN] = "the key of these tests ........."
 
 struct subject {
     struct al_result result;
-    struct al_bytes out[2];
     uint8_t data[1024];
     size_t len;
 };
@@ -37,11 +36,10 @@ static void make(struct subject *s)
     s->result.compile.duration_us = 42;
     assert_int_equal(al_buf_append(&s->result.compile.output, "warning\0", 8), 0);
     memcpy(s->result.error, "nothing to say", sizeof "nothing to say");
-    s->out[0] = (struct al_bytes){(const uint8_t *)"out\0\xff", 5};
-    s->out[1] = (struct al_bytes){0};
-    s->len = al_record_size(&s->result, s->out);
+    const struct al_bytes out[2] = {{(const uint8_t *)"out\0\xff", 5}, {0}};
+    s->len = al_record_size(&s->result, out);
     assert_in_range(s->len, 100, sizeof s->data);
-    assert_int_equal(al_record_encode(key, &s->result, s->out, 1234567890123, s->data), 0);
+    assert_int_equal(al_record_encode(key, &s->result, out, 1234567890123, s->data), 0);
 }
 
 static void finish(struct subject *s)

@@ -68,6 +68,7 @@ static void test_threads__get_what_was_put(void **state)
     assert_int_equal(stats.puts, sum.puts);
     assert_true(stats.bytes <= SUPPORT_MIB);
     assert_true(sum.hits > 0);
+    assert_string_equal(stats.trouble, "");
     assert_int_equal(stats.faults, 0);
     support_close(s);
     support_open(s);
