@@ -195,8 +195,7 @@ static size_t least_nodes(const struct walk *walk, bool leaf)
 }
 
 /* Recursion: at most DEPTH_MAX deep. */
-static bool walk_page(struct walk *walk, uint64_t number,
-                      unsigned depth) // NOLINT(misc-no-recursion)
+static bool walk_page(struct walk *walk, uint64_t number, unsigned depth)
 {
     struct check *check = walk->check;
     struct page page;
@@ -331,19 +330,20 @@ int al_map_check(const uint8_t *data, size_t len, const char **ret_why)
 {
     struct check check = {.data = data};
     struct meta meta;
-    bool fine = find_meta(&check, len, &meta) && count_pages(&check, len, &meta);
-    al_auto_free uint8_t *seen = fine ? calloc(1, check.n_known / 8 + 1) : NULL;
-    if (fine && !seen) {
-        return -ENOMEM;
+    if (find_meta(&check, len, &meta) && count_pages(&check, len, &meta)) {
+        check.seen = calloc(1, check.n_known / 8 + 1);
+        if (!check.seen) {
+            return -ENOMEM;
+        }
+        struct walk records = {.check = &check, .tree = &meta.main, .value = check_tree};
+        struct walk unused = {.check = &check, .tree = &meta.free, .value = check_free};
+        (void)(walk_tree(&records) && walk_tree(&unused));
+        free(check.seen);
     }
-    check.seen = seen;
-    struct walk main = {.check = &check, .tree = &meta.main, .value = check_tree};
-    struct walk free = {.check = &check, .tree = &meta.free, .value = check_free};
-    if (fine && walk_tree(&main) && walk_tree(&free)) {
-        return 0;
+    if (check.why) {
+        *ret_why = check.why;
     }
-    *ret_why = check.why;
-    return -EBADMSG;
+    return check.why ? -EBADMSG : 0;
 }
 
 int al_map_check_file(int dirfd, const char *name, const char **ret_why)

@@ -145,6 +145,11 @@ int al_record_decode(const struct al_record_at *at, const uint8_t *data, size_t 
 
 /* --- keys --- */
 
+void al_record_encode_id(uint64_t id, uint8_t to[AL_RECORD_ID_LEN])
+{
+    put_u64(to, id);
+}
+
 void al_record_encode_at(const struct al_record_at *at, uint8_t to[AL_RECORD_AT_LEN])
 {
     put_u64(to, at->created_ns);

@@ -47,8 +47,6 @@ int al_record_make(const struct al_record_key *key, const uint8_t *job, size_t l
 
 /* --- the value --- */
 
-#define AL_RECORD_HEAD_MAX (16 + AL_RECORDS_TENANT_MAX)
-
 /* How long the value will be, and its bytes; `to` has room for them. */
 size_t al_record_encoded_len(const struct al_record *record);
 void al_record_encode(const struct al_record *record, uint8_t *to);
@@ -60,9 +58,11 @@ int al_record_decode(const struct al_record_at *at, const uint8_t *data, size_t 
 
 /* --- keys: compared as bytes they are in the order of lists --- */
 
+#define AL_RECORD_ID_LEN    8
 #define AL_RECORD_AT_LEN    16
 #define AL_RECORD_INDEX_MAX (2 + AL_RECORDS_TENANT_MAX + AL_RECORD_AT_LEN)
 
+void al_record_encode_id(uint64_t id, uint8_t to[AL_RECORD_ID_LEN]);
 void al_record_encode_at(const struct al_record_at *at, uint8_t to[AL_RECORD_AT_LEN]);
 void al_record_decode_at(const uint8_t from[AL_RECORD_AT_LEN], struct al_record_at *ret);
 

@@ -6,9 +6,8 @@
 
 #include <openssl/rand.h>
 
-#include "service/records/records_internal.h"
-
 #include "backends/api/result.h"
+#include "service/records/records_internal.h"
 
 _Static_assert(sizeof((struct al_records_stats *)0)->set_aside == AL_STORE_NOTE_MAX,
                "what the store says fits");

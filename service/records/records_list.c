@@ -13,8 +13,6 @@
 
 #include "service/records/records_internal.h"
 
-#include "backends/base/cleanup.h"
-
 #define CORRUPT_MAX 1000 /* skipped before a page ends */
 
 struct page {
@@ -133,27 +131,26 @@ static bool add_stored(void *arg, const struct al_record *record)
 
 static int fill(struct al_records *records, struct page *page)
 {
-    struct al_record_at stopped_at;
+    struct al_record_at stopped_at = {0};
+    int stopped = 0;
     int r = take_overlay(records, page);
     if (r < 0) {
         return r;
     }
     struct al_store *store = records_enter(records);
     if (store) {
-        r = al_store_scan(store, page->tenant, page->status, &page->before, CORRUPT_MAX, add_stored,
-                          page, &stopped_at);
+        stopped = al_store_scan(store, page->tenant, page->status, &page->before, CORRUPT_MAX,
+                                add_stored, page, &stopped_at);
         records_leave(records);
     }
-    if (r == 1) {
-        if (add_waiting(page, &stopped_at)) {
-            page->last = stopped_at;
-            page->full = true;
-        }
-        r = 0;
-    } else if (r == 0 && !page->full && page->error == 0) {
-        (void)add_waiting(page, NULL);
+    if (stopped < 0 || page->full || page->error < 0) {
+        return stopped < 0 ? stopped : page->error;
     }
-    return r < 0 ? r : page->error;
+    if (add_waiting(page, stopped ? &stopped_at : NULL) && stopped) {
+        page->last = stopped_at;
+        page->full = true;
+    }
+    return page->error;
 }
 
 static void finish(struct page *page)

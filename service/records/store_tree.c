@@ -34,10 +34,10 @@ static int delete_index(struct al_store *store, MDB_txn *txn, int status,
 
 int store_find(struct al_store *store, MDB_txn *txn, uint64_t id, struct al_record *ret)
 {
-    uint8_t key[AL_RECORD_AT_LEN];
+    uint8_t key[AL_RECORD_ID_LEN];
     MDB_val ref;
-    al_record_encode_at(&(struct al_record_at){.created_ns = id}, key);
-    int rc = mdb_get(txn, store->trees[STORE_IDS], &(MDB_val){sizeof id, key}, &ref);
+    al_record_encode_id(id, key);
+    int rc = mdb_get(txn, store->trees[STORE_IDS], &(MDB_val){sizeof key, key}, &ref);
     if (rc == 0 && al_record_decode_ref(id, ref.mv_data, ref.mv_size, ret) < 0) {
         store->corrupt++;
         return MDB_NOTFOUND;
@@ -71,19 +71,20 @@ int store_delete(struct al_store *store, MDB_txn *txn, const struct al_record *r
 {
     struct al_record own = *record;
     char tenant[AL_RECORDS_TENANT_MAX];
-    uint8_t key[AL_RECORD_AT_LEN];
+    uint8_t id[AL_RECORD_ID_LEN];
+    uint8_t at[AL_RECORD_AT_LEN];
     keep_tenant(&own, tenant);
     int rc = delete_index(store, txn, 0, &own);
     if (rc == 0) {
         rc = delete_index(store, txn, own.status, &own);
     }
     if (rc == 0) {
-        al_record_encode_at(&(struct al_record_at){.created_ns = own.at.id}, key);
-        rc = delete_key(txn, store->trees[STORE_IDS], key, sizeof own.at.id);
+        al_record_encode_id(own.at.id, id);
+        rc = delete_key(txn, store->trees[STORE_IDS], id, sizeof id);
     }
     if (rc == 0) {
-        al_record_encode_at(&own.at, key);
-        rc = delete_key(txn, store->trees[STORE_JOBS], key, sizeof key);
+        al_record_encode_at(&own.at, at);
+        rc = delete_key(txn, store->trees[STORE_JOBS], at, sizeof at);
     }
     return rc;
 }
@@ -108,16 +109,35 @@ static int clear_old(struct al_store *store, MDB_txn *txn, const struct al_recor
     return old.status == record->status ? 0 : delete_index(store, txn, old.status, record);
 }
 
+/* Most are the newest of all, and appending fills pages to their end. */
+static int reserve(struct al_store *store, MDB_txn *txn, const struct al_record *record,
+                   MDB_val *value)
+{
+    uint8_t bytes[AL_RECORD_AT_LEN];
+    MDB_val key = {sizeof bytes, bytes};
+    value->mv_size = al_record_encoded_len(record);
+    al_record_encode_at(&record->at, bytes);
+    int rc = mdb_put(txn, store->trees[STORE_JOBS], &key, value, MDB_RESERVE | MDB_APPEND);
+    return rc == MDB_KEYEXIST ? mdb_put(txn, store->trees[STORE_JOBS], &key, value, MDB_RESERVE)
+                              : rc;
+}
+
+static int put_ref(struct al_store *store, MDB_txn *txn, const struct al_record *record)
+{
+    uint8_t key[AL_RECORD_ID_LEN];
+    uint8_t ref[AL_RECORD_REF_MAX];
+    size_t len = al_record_encode_ref(record, ref);
+    al_record_encode_id(record->at.id, key);
+    return mdb_put(txn, store->trees[STORE_IDS], &(MDB_val){sizeof key, key}, &(MDB_val){len, ref},
+                   0);
+}
+
 int store_put(struct al_store *store, MDB_txn *txn, const struct al_record *record)
 {
-    uint8_t key[AL_RECORD_AT_LEN];
-    uint8_t ref[AL_RECORD_REF_MAX];
-    MDB_val value = {al_record_encoded_len(record), NULL};
+    MDB_val value;
     int rc = clear_old(store, txn, record);
     if (rc == 0) {
-        al_record_encode_at(&record->at, key);
-        rc = mdb_put(txn, store->trees[STORE_JOBS], &(MDB_val){sizeof key, key}, &value,
-                     MDB_RESERVE);
+        rc = reserve(store, txn, record, &value);
     }
     if (rc == 0) {
         al_record_encode(record, value.mv_data);
@@ -126,13 +146,7 @@ int store_put(struct al_store *store, MDB_txn *txn, const struct al_record *reco
     if (rc == 0) {
         rc = put_index(store, txn, record->status, record);
     }
-    if (rc == 0) {
-        al_record_encode_at(&(struct al_record_at){.created_ns = record->at.id}, key);
-        size_t len = al_record_encode_ref(record, ref);
-        rc = mdb_put(txn, store->trees[STORE_IDS], &(MDB_val){sizeof record->at.id, key},
-                     &(MDB_val){len, ref}, 0);
-    }
-    return rc;
+    return rc == 0 ? put_ref(store, txn, record) : rc;
 }
 
 int store_previous(MDB_cursor *cursor, int status, const char *tenant, size_t tenant_len,

@@ -194,9 +194,8 @@ static void test_open__sets_garbage_aside(void **state)
     (void)state;
     char dir[128];
     uint64_t random = 5;
-    size_t len = 100000;
-    al_auto_free uint8_t *data = malloc(len);
-    assert_non_null(data);
+    static uint8_t data[100000];
+    size_t len = sizeof data;
     for (size_t i = 0; i < len; i++) {
         data[i] = (uint8_t)al_test_random(&random, 256);
     }
@@ -218,7 +217,7 @@ static void test_open__sets_another_format_aside(void **state)
 {
     (void)state;
     char dir[128];
-    al_auto_free uint8_t *data = malloc(good.len);
+    uint8_t *data = malloc(good.len);
     assert_non_null(data);
     memcpy(data, good.data, good.len);
     /* Each copy of the one value under its key; a node's key is followed by its value. */
@@ -229,6 +228,7 @@ static void test_open__sets_another_format_aside(void **state)
     }
     al_test_dir_make(dir);
     write_image(dir, data, good.len);
+    free(data);
     assert_set_aside(dir);
     al_test_dir_remove(dir);
 }
