@@ -11,6 +11,7 @@ _LIBRARIES = {
     "crypto": ("libcrypto", "libssl-dev", None),
     "curl": ("libcurl", "libcurl4-openssl-dev", None),
     "grpc": ("grpc", "libgrpc-dev", ["-lgrpc", "-lgpr"]),
+    "idn2": ("libidn2", "libidn2-dev", None),
     "inih": ("inih", "libinih-dev", None),
     "jansson": ("jansson", "libjansson-dev", None),
     "lmdb": ("lmdb", "liblmdb-dev", None),
