@@ -103,7 +103,7 @@ static int read_number(const char *s, int max)
 
 static char lower(char c)
 {
-    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+    return (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
 }
 
 /* The one colon of a name or IPv4 address, or the one behind a bracket. */
