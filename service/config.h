@@ -13,6 +13,7 @@
 
 #include "backends/api/job_spec.h"
 #include "backends/base/err.h"
+#include "service/policy.h"
 #include "service/quota/quota.h"
 
 #define AL_LISTEN_MAX        8
@@ -63,6 +64,14 @@ struct al_config {
     struct al_request_limits limits;
     struct al_quota_limits quota; /* of a tenant without a section of its own; 600 s, 8 */
     uint32_t tenants_max;         /* that quotas are kept for at a time; 65536 */
+    enum al_gate_mode gate_mode;  /* ENFORCE */
+    bool gate_warn_allowed;       /* a request may ask for WARN; no */
+    uint64_t cache_max_mb;        /* of results on disk; 256; 0: no cache */
+    uint64_t cache_entry_max_kb;  /* 4096 */
+    int64_t cache_max_age_ms;     /* 1 day */
+    uint64_t records_max_count;   /* 100000 */
+    uint64_t records_max_mb;      /* 512 */
+    int64_t records_max_age_ms;   /* 7 days */
     struct al_config_tenant tenants[AL_CONFIG_TENANTS_MAX];
     size_t n_tenants;
 };

@@ -15,6 +15,9 @@ enum key_kind {
     KEY_NAME,
     KEY_NUMBER,
     KEY_SECONDS, /* decimals allowed; stored as ms */
+    KEY_DAYS,    /* the same */
+    KEY_YES_NO,
+    KEY_GATE_MODE,
 };
 
 struct al_config_key {
@@ -23,8 +26,8 @@ struct al_config_key {
     enum key_kind kind;
     size_t offset; /* in struct al_config, or struct al_config_tenant */
     size_t size;   /* of the field */
-    uint64_t unit; /* KEY_NUMBER: what is stored for a value of 1 */
-    int64_t min;   /* KEY_NUMBER as written; KEY_SECONDS in ms */
+    uint64_t unit; /* KEY_NUMBER: what is stored for a value of 1; KEY_SECONDS, KEY_DAYS: 0.001 */
+    int64_t min;   /* KEY_NUMBER as written; KEY_SECONDS, KEY_DAYS in thousandths */
     int64_t max;
 };
 
@@ -32,7 +35,8 @@ struct al_config_key {
 #define FIELD(f)          FIELD_OF(struct al_config, f)
 #define TENANT_FIELD(f)   FIELD_OF(struct al_config_tenant, f)
 
-#define WEEK_MS   (INT64_C(7) * 24 * 3600 * 1000)
+#define DAY_S     (INT64_C(24) * 3600)
+#define WEEK_MS   (7 * DAY_S * 1000)
 #define TEBI_IN_M (INT64_C(1) << 20)
 
 /* clang-format off */
@@ -87,6 +91,18 @@ static const struct al_config_key keys[] = {
     TENANT_QUOTA_KEYS("quota", FIELD),
     {"quota", "tenants_max", KEY_NUMBER, FIELD(tenants_max), 1, 1, 1 << 20},
     TENANT_QUOTA_KEYS(AL_CONFIG_TENANT_PREFIX, TENANT_FIELD),
+
+    {"gate", "mode", KEY_GATE_MODE, FIELD(gate_mode), 0, 0, 0},
+    {"gate", "allow_warn", KEY_YES_NO, FIELD(gate_warn_allowed), 0, 0, 0},
+
+    {"cache", "max_mb", KEY_NUMBER, FIELD(cache_max_mb), 1, 0, TEBI_IN_M},
+    {"cache", "entry_max_kb", KEY_NUMBER, FIELD(cache_entry_max_kb), 1, 1, 16 << 10},
+    {"cache", "max_age_seconds", KEY_SECONDS, FIELD(cache_max_age_ms), 1, 1000,
+     3650 * DAY_S * 1000},
+
+    {"records", "max_count", KEY_NUMBER, FIELD(records_max_count), 1, 1, 100000000},
+    {"records", "max_mb", KEY_NUMBER, FIELD(records_max_mb), 1, 16, TEBI_IN_M},
+    {"records", "max_age_days", KEY_DAYS, FIELD(records_max_age_ms), DAY_S, 10, 3650000},
 };
 
 #define N_KEYS (sizeof keys / sizeof keys[0])
@@ -158,7 +174,7 @@ static int set_number(const struct al_config_key *key, void *to, const char *tex
 }
 
 /* Digits, then perhaps a point and more digits. Not strtod, which also takes nan, inf and hex. */
-static bool parse_seconds(const char *text, int64_t max_ms, int64_t *ret_ms)
+static bool parse_thousandths(const char *text, int64_t max, int64_t *ret)
 {
     size_t whole = strspn(text, "0123456789");
     const char *fraction = text + whole + (text[whole] == '.');
@@ -166,37 +182,67 @@ static bool parse_seconds(const char *text, int64_t max_ms, int64_t *ret_ms)
     if (whole == 0 || fraction[decimals] != '\0' || (text[whole] == '.' && decimals == 0)) {
         return false;
     }
-    uint64_t seconds = strtoull(text, NULL, 10);
-    if (seconds > (uint64_t)max_ms) {
-        *ret_ms = INT64_MAX;
+    uint64_t ones = strtoull(text, NULL, 10);
+    if (ones > (uint64_t)max) {
+        *ret = INT64_MAX;
         return true;
     }
-    int64_t ms = (int64_t)seconds * 1000;
+    int64_t thousandths = (int64_t)ones * 1000;
     int64_t weight = 100;
     for (size_t i = 0; i < decimals && weight > 0; i++, weight /= 10) {
-        ms += (fraction[i] - '0') * weight;
+        thousandths += (fraction[i] - '0') * weight;
     }
-    *ret_ms = ms;
+    *ret = thousandths;
     return true;
 }
 
-static int set_seconds(const struct al_config_key *key, void *to, const char *text,
-                       struct al_err *err)
+static int set_duration(const struct al_config_key *key, void *to, const char *text,
+                        struct al_err *err)
 {
-    int64_t ms;
+    int64_t value;
     double min = (double)key->min / 1000;
     double max = (double)key->max / 1000;
-    if (!parse_seconds(text, key->max, &ms)) {
-        return al_err_set(err, AL_ERR_INVALID_ARGUMENT,
-                          "%s is not a number of seconds (%g to %.10g)", al_quote(text).text, min,
+    if (!parse_thousandths(text, key->max, &value)) {
+        return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "%s is not a number of %s (%g to %.10g)",
+                          al_quote(text).text, key->kind == KEY_DAYS ? "days" : "seconds", min,
                           max);
     }
-    if (ms < key->min || ms > key->max) {
+    if (value < key->min || value > key->max) {
         return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "%.20s is out of range (%g to %.10g)", text,
                           min, max);
     }
-    store_number(key, to, (uint64_t)ms);
+    store_number(key, to, (uint64_t)value * key->unit);
     return 0;
+}
+
+static int set_yes_no(const struct al_config_key *key, void *to, const char *text,
+                      struct al_err *err)
+{
+    bool yes = strcmp(text, "yes") == 0;
+    if (!yes && strcmp(text, "no") != 0) {
+        return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "%s is neither yes nor no",
+                          al_quote(text).text);
+    }
+    *(bool *)((char *)to + key->offset) = yes;
+    return 0;
+}
+
+static int set_gate_mode(const struct al_config_key *key, void *to, const char *text,
+                         struct al_err *err)
+{
+    static const char *const words[] = {
+        [AL_GATE_ENFORCE] = "enforce",
+        [AL_GATE_WARN] = "warn",
+        [AL_GATE_OFF] = "off",
+    };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            *(enum al_gate_mode *)((char *)to + key->offset) = (enum al_gate_mode)i;
+            return 0;
+        }
+    }
+    return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "%s is none of enforce, warn, off",
+                      al_quote(text).text);
 }
 
 static int set_string(const struct al_config_key *key, void *to, const char *text,
@@ -282,7 +328,12 @@ int al_config_key_set(const struct al_config_key *key, void *to, const char *tex
     case KEY_NUMBER:
         return set_number(key, to, text, err);
     case KEY_SECONDS:
-        return set_seconds(key, to, text, err);
+    case KEY_DAYS:
+        return set_duration(key, to, text, err);
+    case KEY_YES_NO:
+        return set_yes_no(key, to, text, err);
+    case KEY_GATE_MODE:
+        return set_gate_mode(key, to, text, err);
     }
     return al_err_set(err, AL_ERR_INTERNAL, "a key of unknown kind");
 }

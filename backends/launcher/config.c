@@ -68,7 +68,8 @@ static struct al_runtime *find_runtime(struct parse *p, const char *name, struct
 
 static bool is_for_airlockd(const char *section, const char *key)
 {
-    static const char *const names[] = {"server", "limits", "defaults", "quota"};
+    static const char *const names[] = {"server", "limits", "defaults", "quota",
+                                        "gate",   "cache",  "records"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(section, names[i]) == 0) {
             return true;

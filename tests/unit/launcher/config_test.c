@@ -199,6 +199,7 @@ static const struct row rows[] = {
     {"crlf", "[cells]\r\njobs_max = 7\r\n", NULL},
     {"comments", "# a\n; b\n[cells]\njobs_max = 7 ; c\n  # d\n", NULL},
     {"airlockds_sections", "[server]\nrun_slots = x\n[limits]\na = b\n[defaults]\nc = d\n", NULL},
+    {"airlockds_stores", "[gate]\na = b\n[cache]\na = b\n[records]\na = b\na = c\n", NULL},
     {"airlockds_quotas", "[quota]\na = b\n[tenant x]\na = b\na = c\n", NULL},
     {"tenant_without_a_name", "[tenant]\na = b\n", ":2: [tenant] a: unknown section or key"},
     {"airlockds_maxima", "[maxima]\noutput_kb = x\nunheard_of = y\n", NULL},

@@ -65,7 +65,18 @@ static const char everything_else[] = "[server]\n"
                                       "[quota]\n"
                                       "cpu_seconds_per_minute = 20.5\n"
                                       "max_inflight = 21\n"
-                                      "tenants_max = 22\n";
+                                      "tenants_max = 22\n"
+                                      "[gate]\n"
+                                      "mode = warn\n"
+                                      "allow_warn = yes\n"
+                                      "[cache]\n"
+                                      "max_mb = 23\n"
+                                      "entry_max_kb = 24\n"
+                                      "max_age_seconds = 25.5\n"
+                                      "[records]\n"
+                                      "max_count = 26\n"
+                                      "max_mb = 27\n"
+                                      "max_age_days = 0.125\n";
 
 static void write_bytes(const char *path, const char *text, size_t len)
 {
@@ -149,6 +160,14 @@ static void assert_config_equal(const struct al_config *a, const struct al_confi
     assert_int_equal(a->quota.cpu_ms_per_minute, b->quota.cpu_ms_per_minute);
     assert_int_equal(a->quota.max_inflight, b->quota.max_inflight);
     assert_int_equal(a->tenants_max, b->tenants_max);
+    assert_int_equal(a->gate_mode, b->gate_mode);
+    assert_int_equal(a->gate_warn_allowed, b->gate_warn_allowed);
+    assert_int_equal(a->cache_max_mb, b->cache_max_mb);
+    assert_int_equal(a->cache_entry_max_kb, b->cache_entry_max_kb);
+    assert_int_equal(a->cache_max_age_ms, b->cache_max_age_ms);
+    assert_int_equal(a->records_max_count, b->records_max_count);
+    assert_int_equal(a->records_max_mb, b->records_max_mb);
+    assert_int_equal(a->records_max_age_ms, b->records_max_age_ms);
     assert_int_equal(a->n_tenants, b->n_tenants);
 }
 
@@ -174,6 +193,14 @@ static void test_config_defaults__are_the_documented_ones(void **state)
     assert_int_equal(c.quota.cpu_ms_per_minute, 600000);
     assert_int_equal(c.quota.max_inflight, 8);
     assert_int_equal(c.tenants_max, 65536);
+    assert_int_equal(c.gate_mode, AL_GATE_ENFORCE);
+    assert_false(c.gate_warn_allowed);
+    assert_int_equal(c.cache_max_mb, 256);
+    assert_int_equal(c.cache_entry_max_kb, 4096);
+    assert_int_equal(c.cache_max_age_ms, 86400000);
+    assert_int_equal(c.records_max_count, 100000);
+    assert_int_equal(c.records_max_mb, 512);
+    assert_int_equal(c.records_max_age_ms, 604800000);
     assert_int_equal(c.n_tenants, 0);
 }
 
@@ -200,6 +227,14 @@ static void test_config_read__takes_every_key(void **state)
     assert_int_equal(c.quota.cpu_ms_per_minute, 20500);
     assert_int_equal(c.quota.max_inflight, 21);
     assert_int_equal(c.tenants_max, 22);
+    assert_int_equal(c.gate_mode, AL_GATE_WARN);
+    assert_true(c.gate_warn_allowed);
+    assert_int_equal(c.cache_max_mb, 23);
+    assert_int_equal(c.cache_entry_max_kb, 24);
+    assert_int_equal(c.cache_max_age_ms, 25500);
+    assert_int_equal(c.records_max_count, 26);
+    assert_int_equal(c.records_max_mb, 27);
+    assert_int_equal(c.records_max_age_ms, 10800000);
 }
 
 static void assert_quota_is(struct al_quota *quota, const char *tenant, double cpu_seconds,
@@ -415,6 +450,41 @@ static const struct row rows[] = {
     {"tenant with the longest name", "[tenant " X10("abcd") "xx]\nmax_inflight = 5\n", NULL},
     {"tenant with a name too long", "[tenant " X10("abcd") "xxx]\nmax_inflight = 5\n",
      ":1: the section's name is longer than 49 bytes"},
+    {"gate off", "[gate]\nmode = off\n", NULL},
+    {"gate of another mode", "[gate]\nmode = Warn\n",
+     ":2: [gate] mode: \"Warn\" is none of enforce, warn, off"},
+    {"gate without a mode", "[gate]\nmode =\n",
+     ":2: [gate] mode: \"\" is none of enforce, warn, off"},
+    {"neither yes nor no", "[gate]\nallow_warn = true\n",
+     ":2: [gate] allow_warn: \"true\" is neither yes nor no"},
+    {"no cache", "[cache]\nmax_mb = 0\n", NULL},
+    {"largest cache", "[cache]\nmax_mb = 1048576\nentry_max_kb = 16384\n", NULL},
+    {"cache too large", "[cache]\nmax_mb = 1048577\n",
+     ":2: [cache] max_mb: 1048577 is out of range (0 to 1048576)"},
+    {"cache entry of nothing", "[cache]\nentry_max_kb = 0\n",
+     ":2: [cache] entry_max_kb: 0 is out of range (1 to 16384)"},
+    {"cache entry too large", "[cache]\nentry_max_kb = 16385\n",
+     ":2: [cache] entry_max_kb: 16385 is out of range (1 to 16384)"},
+    {"cache of the shortest age", "[cache]\nmax_age_seconds = 1\n", NULL},
+    {"cache of too short an age", "[cache]\nmax_age_seconds = 0.999\n",
+     ":2: [cache] max_age_seconds: 0.999 is out of range (1 to 315360000)"},
+    {"cache of the longest age", "[cache]\nmax_age_seconds = 315360000\n", NULL},
+    {"cache of too long an age", "[cache]\nmax_age_seconds = 315360000.001\n",
+     ":2: [cache] max_age_seconds: 315360000.001 is out of range (1 to 315360000)"},
+    {"no records", "[records]\nmax_count = 0\n",
+     ":2: [records] max_count: 0 is out of range (1 to 100000000)"},
+    {"too many records", "[records]\nmax_count = 100000001\n",
+     ":2: [records] max_count: 100000001 is out of range (1 to 100000000)"},
+    {"too little room for records", "[records]\nmax_mb = 15\n",
+     ":2: [records] max_mb: 15 is out of range (16 to 1048576)"},
+    {"days as text", "[records]\nmax_age_days = 7d\n",
+     ":2: [records] max_age_days: \"7d\" is not a number of days (0.01 to 3650)"},
+    {"fewest days", "[records]\nmax_age_days = 0.01\n", NULL},
+    {"too few days", "[records]\nmax_age_days = 0.009\n",
+     ":2: [records] max_age_days: 0.009 is out of range (0.01 to 3650)"},
+    {"most days", "[records]\nmax_age_days = 3650\n", NULL},
+    {"too many days", "[records]\nmax_age_days = 3650.001\n",
+     ":2: [records] max_age_days: 3650.001 is out of range (0.01 to 3650)"},
     {"relative path", "[server]\ndata_dir = data\n",
      ":2: [server] data_dir: \"data\" is not an absolute path"},
     {"empty path", "[server]\ndata_dir =\n", ":2: [server] data_dir: \"\" is not an absolute path"},
