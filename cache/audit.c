@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/base/cleanup.h"
 #include "cache/lmdb_layout.h"
 
 #define DEPTH_MAX 32 /* of a tree: LMDB's own bound */
@@ -326,12 +325,13 @@ const char *al_audit_file(const uint8_t *data, size_t len, struct al_audit *ret)
     if (!load_meta(&w)) {
         return w.wrong;
     }
-    al_auto_free uint8_t *met = calloc(1, (size_t)(w.meta.last_page / 8 + 1));
-    if (!met) {
+    w.met = calloc(1, (size_t)(w.meta.last_page / 8 + 1));
+    if (!w.met) {
         return "too large to be checked";
     }
-    w.met = met;
-    if (!check_tree(&w, TREE_FREE) || !check_tree(&w, TREE_RECORDS)) {
+    bool sound = check_tree(&w, TREE_FREE) && check_tree(&w, TREE_RECORDS);
+    free(w.met);
+    if (!sound) {
         return w.wrong;
     }
     *ret = (struct al_audit){w.page_bytes, w.saw.entries, w.bytes};
@@ -344,8 +344,8 @@ uint64_t al_audit_footprint(uint32_t page_bytes, size_t key_len, size_t len)
     size_t head = sizeof(struct node_head) + key_len;
     size_t most = (((page_bytes - sizeof(struct page_head)) / 2) & ~(size_t)1) - sizeof(uint16_t);
     if (head + len <= most) {
-        return even(head + len) + sizeof(uint16_t);
+        return 2 * (even(head + len) + sizeof(uint16_t));
     }
     uint64_t pages = (sizeof(struct page_head) + len + page_bytes - 1) / page_bytes;
-    return pages * page_bytes + even(head + sizeof(uint64_t)) + sizeof(uint16_t);
+    return pages * page_bytes + 2 * (even(head + sizeof(uint64_t)) + sizeof(uint16_t));
 }

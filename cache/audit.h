@@ -26,5 +26,6 @@ struct al_audit {
 const char *al_audit_file(const uint8_t *data, size_t len, struct al_audit *ret);
 
 /* What a record of `len` bytes under a key of `key_len` bytes takes of a file with that page size:
- * a node in a leaf, or a node and whole pages. */
+ * a node in a leaf, or a node and whole pages. A node counts twice, since leaves are about half
+ * full once entries come and go. */
 uint64_t al_audit_footprint(uint32_t page_bytes, size_t key_len, size_t len);

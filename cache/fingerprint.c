@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "backends/api/backend.h"
-#include "backends/base/cleanup.h"
 #include "cache/digest.h"
 
 /* Part of the encoding: never renumber. */
@@ -102,7 +101,7 @@ static const void **sort_items(const void *items, size_t n, size_t size,
 
 static int add_sorted_texts(struct al_digest *d, enum tag tag, const char *const *texts, size_t n)
 {
-    al_auto_free const char **sorted = calloc(n + 1, sizeof *sorted);
+    const char **sorted = calloc(n + 1, sizeof *sorted);
     if (!sorted) {
         return -ENOMEM;
     }
@@ -111,12 +110,13 @@ static int add_sorted_texts(struct al_digest *d, enum tag tag, const char *const
         qsort(sorted, n, sizeof *sorted, compare_texts);
     }
     add_texts(d, tag, sorted, n);
+    free(sorted);
     return 0;
 }
 
 static int add_files(struct al_digest *d, const struct al_job_spec *spec)
 {
-    al_auto_free const void **sorted =
+    const void **sorted =
         sort_items(spec->files, spec->n_files, sizeof *spec->files, compare_files);
     if (!sorted) {
         return -ENOMEM;
@@ -128,13 +128,13 @@ static int add_files(struct al_digest *d, const struct al_job_spec *spec)
         add_number(d, TAG_MODE, file->mode);
         add_bytes(d, TAG_ITEM, file->content);
     }
+    free(sorted);
     return 0;
 }
 
 static int add_env(struct al_digest *d, const struct al_job_spec *spec)
 {
-    al_auto_free const void **sorted =
-        sort_items(spec->env, spec->n_env, sizeof *spec->env, compare_env);
+    const void **sorted = sort_items(spec->env, spec->n_env, sizeof *spec->env, compare_env);
     if (!sorted) {
         return -ENOMEM;
     }
@@ -144,6 +144,7 @@ static int add_env(struct al_digest *d, const struct al_job_spec *spec)
         add_text(d, TAG_ITEM, env->name);
         add_text(d, TAG_ITEM, env->value);
     }
+    free(sorted);
     return 0;
 }
 

@@ -152,7 +152,7 @@ static int tidy_file(struct al_store *s, bool distrust, struct al_data_file *fil
 
 int al_store_open(struct al_store *s, bool distrust, struct al_store_opened *ret)
 {
-    struct al_data_file file;
+    struct al_data_file file = {0};
     struct al_store_opened opened = {0};
     int rc = -tidy_file(s, distrust, &file, &opened);
     rc = rc ? rc : open_sound_file(s, &file);

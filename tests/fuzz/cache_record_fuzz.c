@@ -28,7 +28,7 @@ static void try_record(const uint8_t *data, size_t len)
     }
     require(peeked && stored == record.stored_wall_ns);
     require(al_record_size(&record.result, record.out) == len);
-    uint8_t *again = malloc(len);
+    uint8_t *again = malloc(len + 1);
     require(again);
     require(al_record_encode(key, &record.result, record.out, stored, again) == 0);
     require(memcmp(again, data, len) == 0);

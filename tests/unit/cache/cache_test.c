@@ -192,7 +192,7 @@ static void test_size__of_a_smaller_limit_is_reached_after_a_restart(void **stat
 static void test_eviction__spares_what_is_used(void **state)
 {
     struct support *s = *state;
-    s->limits.max_bytes = SUPPORT_MIB;
+    s->limits.max_bytes = 2 * SUPPORT_MIB;
     support_open(s);
     for (uint64_t i = 0; i < 100; i++) {
         assert_true(support_put(s, i, 1, 1000));
@@ -300,21 +300,35 @@ static void test_file_that_cannot_grow__keeps_what_it_has(void **state)
 struct store_row {
     const char *name;
     enum al_status status;
-    bool truncated;
     enum al_network_policy network;
-    bool stdin_open;
     size_t n_artifacts;
+    bool truncated;
+    bool stdin_open;
     bool may;
 };
 
 static const struct store_row store_rows[] = {
-    {"may_store: a success", AL_STATUS_SUCCEEDED, false, AL_NETWORK_NONE, false, 0, true},
-    {"may_store: not a failure", AL_STATUS_FAILED, false, AL_NETWORK_NONE, false, 0, false},
-    {"may_store: not a time-out", AL_STATUS_TIMEOUT, false, AL_NETWORK_NONE, false, 0, false},
-    {"may_store: not truncated", AL_STATUS_SUCCEEDED, true, AL_NETWORK_NONE, false, 0, false},
-    {"may_store: no network", AL_STATUS_SUCCEEDED, false, AL_NETWORK_ALLOWLIST, false, 0, false},
-    {"may_store: no open stdin", AL_STATUS_SUCCEEDED, false, AL_NETWORK_NONE, true, 0, false},
-    {"may_store: no artifacts", AL_STATUS_SUCCEEDED, false, AL_NETWORK_NONE, false, 1, false},
+    {.name = "may_store: a success",
+     .status = AL_STATUS_SUCCEEDED,
+     .network = AL_NETWORK_NONE,
+     .may = true},
+    {.name = "may_store: not a failure", .status = AL_STATUS_FAILED, .network = AL_NETWORK_NONE},
+    {.name = "may_store: not a time-out", .status = AL_STATUS_TIMEOUT, .network = AL_NETWORK_NONE},
+    {.name = "may_store: not truncated",
+     .status = AL_STATUS_SUCCEEDED,
+     .network = AL_NETWORK_NONE,
+     .truncated = true},
+    {.name = "may_store: no network",
+     .status = AL_STATUS_SUCCEEDED,
+     .network = AL_NETWORK_ALLOWLIST},
+    {.name = "may_store: no open stdin",
+     .status = AL_STATUS_SUCCEEDED,
+     .network = AL_NETWORK_NONE,
+     .stdin_open = true},
+    {.name = "may_store: no artifacts",
+     .status = AL_STATUS_SUCCEEDED,
+     .network = AL_NETWORK_NONE,
+     .n_artifacts = 1},
 };
 #define STORE_ROWS (sizeof store_rows / sizeof store_rows[0])
 

@@ -123,11 +123,11 @@ struct row {
         code;                           \
     }
 
-#define SWAP(array, i, j)                      \
-    do {                                       \
-        __typeof__(array[0]) swap_ = array[i]; \
-        array[i] = array[j];                   \
-        array[j] = swap_;                      \
+#define SWAP(array, i, j)                          \
+    do {                                           \
+        __typeof__((array)[0]) swap_ = (array)[i]; \
+        (array)[i] = (array)[j];                   \
+        (array)[j] = swap_;                        \
     } while (0)
 
 #define SWAP_PATHS(files, i, j)              \
