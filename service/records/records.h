@@ -79,7 +79,7 @@ void al_records_put(struct al_records *records, const struct al_record_key *key,
 
 /*
  * Appends the record as it was last put. -ENOENT: none, dropped, corrupt, or another tenant's.
- * -ENOBUFS, -ENOMEM: of the buffer. -EAGAIN: too many readers at once.
+ * -ENOBUFS, -ENOMEM: of the buffer. -EAGAIN: too many readers at once. -EIO: of the store.
  */
 int al_records_get(struct al_records *records, const char *tenant, const char *id,
                    struct al_buf *ret_job);
@@ -93,7 +93,7 @@ int al_records_get(struct al_records *records, const char *tenant, const char *i
  * sign of the end. `token`: "" begins, else what the page before gave, for the same tenant and
  * status; it stays valid across restarts. `ret_token` is "" at the end, untouched on failure.
  *
- * -EINVAL: not such a token. -ENOMEM. -EAGAIN: too many readers at once.
+ * -EINVAL: not such a token. -ENOMEM. -EAGAIN: too many readers at once. -EIO: of the store.
  */
 int al_records_list(struct al_records *records, const char *tenant, int status, uint32_t page_size,
                     const char *token, int (*each)(void *arg, const uint8_t *job, size_t len),

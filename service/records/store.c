@@ -213,6 +213,13 @@ int al_store_write(struct al_store *store, const struct al_entry *entries,
 
 /* --- reading --- */
 
+/* Whatever it is that ails the store, it is for the writer to know. */
+static int read_errno(int rc)
+{
+    int r = store_errno(rc);
+    return r == -ENOENT || r == -EAGAIN || r == -ENOMEM ? r : -EIO;
+}
+
 int al_store_get(struct al_store *store, const char *tenant, uint64_t id, struct al_buf *ret_job)
 {
     MDB_txn *txn;
@@ -220,7 +227,7 @@ int al_store_get(struct al_store *store, const char *tenant, uint64_t id, struct
     size_t len = strlen(tenant);
     int rc = mdb_txn_begin(store->env, NULL, MDB_RDONLY, &txn);
     if (rc != 0) {
-        return store_errno(rc);
+        return read_errno(rc);
     }
     rc = store_find(store, txn, id, &record);
     if (rc == 0 && (record.tenant_len != len || memcmp(record.tenant, tenant, len) != 0)) {
@@ -230,7 +237,7 @@ int al_store_get(struct al_store *store, const char *tenant, uint64_t id, struct
         struct al_record_at at = record.at;
         rc = store_read(store, txn, &at, &record);
     }
-    int r = rc == 0 ? al_buf_append(ret_job, record.job, record.job_len) : store_errno(rc);
+    int r = rc == 0 ? al_buf_append(ret_job, record.job, record.job_len) : read_errno(rc);
     mdb_txn_abort(txn);
     return r;
 }
@@ -297,7 +304,7 @@ int al_store_scan(struct al_store *store, const char *tenant, int status,
     bool stopped = false;
     int rc = mdb_txn_begin(store->env, NULL, MDB_RDONLY, &scan.txn);
     if (rc != 0) {
-        return store_errno(rc);
+        return read_errno(rc);
     }
     rc = mdb_cursor_open(scan.txn, store->trees[STORE_INDEX], &scan.cursor);
     if (rc == 0) {
@@ -306,7 +313,7 @@ int al_store_scan(struct al_store *store, const char *tenant, int status,
     }
     mdb_txn_abort(scan.txn);
     if (rc != 0) {
-        return store_errno(rc);
+        return read_errno(rc);
     }
     if (stopped) {
         *ret_stopped_at = scan.at;

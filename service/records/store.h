@@ -2,8 +2,9 @@
  * The records on disk: one LMDB environment. One thread at a time writes, any number reads, and no
  * reader waits. The folder holds data.mdb, lock.mdb and what was set aside.
  *
- * Errors are errno's with a sentence: -ENOSPC (disk or map), -EIO, -EACCES, -EROFS, -EAGAIN (too
- * many readers); -ENOTRECOVERABLE: close the store and open it again; -EUCLEAN: and set it aside.
+ * Errors of writing are errno's with a sentence: -ENOSPC (disk or map), -EIO, -EACCES, -EROFS;
+ * -ENOTRECOVERABLE: close the store and open it again; -EUCLEAN: and set it aside. Reading fails
+ * with -EAGAIN (too many readers), -ENOMEM or -EIO.
  */
 #pragma once
 
