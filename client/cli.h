@@ -48,3 +48,4 @@ int al_cmd_backends(const struct al_options *options);
 int al_cmd_jobs(const struct al_options *options);
 int al_cmd_job(const struct al_options *options);
 int al_cmd_quota(const struct al_options *options);
+int al_cmd_cache(const struct al_options *options);

@@ -13,6 +13,7 @@
 #include "proto/wire/wire.h"
 
 #define SERVICE         "/airlock.v1.ExecutionService/"
+#define ADMIN_SERVICE   "/airlock.v1.AdminService/"
 #define TENANT_METADATA "airlock-tenant"
 
 static const char *const method_paths[] = {
@@ -23,6 +24,8 @@ static const char *const method_paths[] = {
     [AL_METHOD_GET_JOB] = SERVICE "GetJob",
     [AL_METHOD_LIST_JOBS] = SERVICE "ListJobs",
     [AL_METHOD_GET_QUOTA] = SERVICE "GetQuota",
+    [AL_METHOD_GET_CACHE_STATS] = ADMIN_SERVICE "GetCacheStats",
+    [AL_METHOD_CLEAR_CACHE] = ADMIN_SERVICE "ClearCache",
 };
 
 /* Each connection is its own (no shared subchannels), fails fast and is never compressed, since
@@ -180,3 +183,5 @@ DEFINE_UNARY(list_backends, AL_METHOD_LIST_BACKENDS, ListBackends, list_backends
 DEFINE_UNARY(get_job, AL_METHOD_GET_JOB, GetJob, get_job)
 DEFINE_UNARY(list_jobs, AL_METHOD_LIST_JOBS, ListJobs, list_jobs)
 DEFINE_UNARY(get_quota, AL_METHOD_GET_QUOTA, GetQuota, get_quota)
+DEFINE_UNARY(get_cache_stats, AL_METHOD_GET_CACHE_STATS, GetCacheStats, get_cache_stats)
+DEFINE_UNARY(clear_cache, AL_METHOD_CLEAR_CACHE, ClearCache, clear_cache)

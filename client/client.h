@@ -14,6 +14,7 @@
 
 #include <grpc/status.h>
 
+#include "proto/airlock/v1/admin.pb-c.h"
 #include "proto/airlock/v1/execution.pb-c.h"
 #include "proto/wire/arena.h"
 
@@ -80,6 +81,14 @@ int al_client_list_jobs(struct al_client *client, const Airlock__V1__ListJobsReq
 int al_client_get_quota(struct al_client *client, const Airlock__V1__GetQuotaRequest *request,
                         const struct al_call_options *options, struct al_arena **ret_arena,
                         Airlock__V1__GetQuotaResponse **ret, struct al_call_status *ret_status);
+int al_client_get_cache_stats(struct al_client *client,
+                              const Airlock__V1__GetCacheStatsRequest *request,
+                              const struct al_call_options *options, struct al_arena **ret_arena,
+                              Airlock__V1__GetCacheStatsResponse **ret,
+                              struct al_call_status *ret_status);
+int al_client_clear_cache(struct al_client *client, const Airlock__V1__ClearCacheRequest *request,
+                          const struct al_call_options *options, struct al_arena **ret_arena,
+                          Airlock__V1__ClearCacheResponse **ret, struct al_call_status *ret_status);
 
 /* Opens a stream; nothing is sent before the first message. NULL when memory is out. */
 struct al_stream *al_stream_create(struct al_client *client, const struct al_call_options *options);

@@ -92,6 +92,16 @@ int al_cmd_job(const struct al_options *options)
     return code;
 }
 
+/* On standard error, so that a list which is piped on holds jobs only. */
+static void tell_what_follows(const Airlock__V1__ListJobsResponse *response)
+{
+    if (*response->next_page_token) {
+        al_output_error("there are more: add --page %s", response->next_page_token);
+    } else if (response->n_jobs == 0) {
+        al_output_error("no jobs");
+    }
+}
+
 static int print_jobs(const struct al_options *options,
                       const Airlock__V1__ListJobsResponse *response)
 {
@@ -109,7 +119,9 @@ static int print_jobs(const struct al_options *options,
         al_text_add_escaped(&text, job->language);
         al_text_add(&text, "\n");
     }
-    return al_text_flush(&text, STDOUT_FILENO);
+    int rc = al_text_flush(&text, STDOUT_FILENO);
+    tell_what_follows(response);
+    return rc;
 }
 
 int al_cmd_jobs(const struct al_options *options)
@@ -122,6 +134,9 @@ int al_cmd_jobs(const struct al_options *options)
     if (!al_cli_connect(&cli, options)) {
         return AL_EXIT_AIRLOCK;
     }
+    request.page_token = options->jobs.page ? (char *)options->jobs.page : request.page_token;
+    request.page_size = options->jobs.limit;
+    request.status = (Airlock__V1__JobStatus)options->jobs.status;
     int rc = al_client_list_jobs(cli.client, &request, &cli.call, &arena, &response, &status);
     int code = rc < 0 ? al_cli_call_failed(&cli, &status)
                       : al_cli_output_done(print_jobs(options, response));

@@ -60,6 +60,7 @@ static const char overview[] = "Usage: airlock COMMAND [OPTION...]\n"
                                "  job        show the record of a job\n"
                                "  jobs       list the tenant's jobs\n"
                                "  quota      show what is left of the tenant's budget\n"
+                               "  cache      show or clear the server's result cache\n"
                                "\n"
                                "'airlock COMMAND --help' tells more.\n" GLOBAL_OPTIONS "\n"
                                "Examples:\n"
@@ -90,9 +91,15 @@ static const char backends[] =
     "Lists the backends of the server, with their languages, what isolates a program\n"
     "and what they can do.\n" GLOBAL_OPTIONS;
 
-static const char jobs[] = "Usage: airlock jobs [OPTION...]\n"
-                           "\n"
-                           "Lists the tenant's jobs, the newest first.\n" GLOBAL_OPTIONS;
+static const char jobs[] =
+    "Usage: airlock jobs [OPTION...]\n"
+    "\n"
+    "Lists the tenant's jobs, the newest first.\n"
+    "\n"
+    "      --status STATUS     only those that are pending, running, succeeded, failed,\n"
+    "                          timeout, killed, quota_exceeded or egress_blocked\n"
+    "      --limit N           how many, at most 1000; default: 50\n"
+    "      --page TOKEN        go on where a list before ended\n" GLOBAL_OPTIONS;
 
 static const char job[] = "Usage: airlock job [OPTION...] JOB\n"
                           "\n"
@@ -103,6 +110,13 @@ static const char quota[] =
     "\n"
     "Shows what is left of the tenant's budget at this moment.\n" GLOBAL_OPTIONS;
 
+static const char cache[] =
+    "Usage: airlock cache stats [OPTION...]\n"
+    "       airlock cache clear [OPTION...]\n"
+    "\n"
+    "stats shows how the server's result cache fares. clear drops all results in it, of\n"
+    "all tenants.\n" GLOBAL_OPTIONS;
+
 const char *al_help_text(enum al_command command)
 {
     static const char *const texts[] = {
@@ -110,6 +124,7 @@ const char *al_help_text(enum al_command command)
         [AL_COMMAND_STREAM] = stream,     [AL_COMMAND_KILL] = kill,
         [AL_COMMAND_BACKENDS] = backends, [AL_COMMAND_JOBS] = jobs,
         [AL_COMMAND_JOB] = job,           [AL_COMMAND_QUOTA] = quota,
+        [AL_COMMAND_CACHE] = cache,
     };
     return texts[command];
 }

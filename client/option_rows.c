@@ -7,15 +7,18 @@
 #include <jansson.h>
 
 #include "client/number.h"
+#include "proto/airlock/v1/execution.pb-c.h"
 #include "proto/wire/utf8.h"
 
 #define TENANT_MAX  128
 #define SECONDS_MAX 1000000
 #define MIB_MAX     (1024 * 1024)
 #define PIDS_MAX    (1024 * 1024)
+#define JOBS_MAX    1000 /* of one page, by the proto */
 
-#define ANY (~0U)
-#define RUN (1U << AL_COMMAND_RUN | 1U << AL_COMMAND_STREAM)
+#define ANY  (~0U)
+#define RUN  (1U << AL_COMMAND_RUN | 1U << AL_COMMAND_STREAM)
+#define JOBS (1U << AL_COMMAND_JOBS)
 
 static int check_tenant(const char *what, const char *value, struct al_err *err)
 {
@@ -91,6 +94,9 @@ const struct al_option_row al_option_rows[] = {
     {"out", RUN_AT(out), NULL, AL_OPTION_STRING, RUN, 0, 0},
     {"no-cache", RUN_AT(no_cache), NULL, AL_OPTION_FLAG, RUN, 0, 0},
     {"stats", RUN_AT(stats), NULL, AL_OPTION_FLAG, RUN, 0, 0},
+    {"status", AT(jobs.status), NULL, AL_OPTION_STATUS, JOBS, 0, 0},
+    {"limit", AT(jobs.limit), NULL, AL_OPTION_UINT32, JOBS, JOBS_MAX, 0},
+    {"page", AT(jobs.page), NULL, AL_OPTION_STRING, JOBS, 0, 0},
 };
 
 const size_t al_option_rows_count = sizeof al_option_rows / sizeof *al_option_rows;
@@ -129,6 +135,30 @@ static int store_ms(const char *what, const char *value, uint32_t max, int64_t *
     return rc;
 }
 
+static int store_status(const char *what, const char *value, int *ret, struct al_err *err)
+{
+    static const char *const words[] = {
+        [AIRLOCK__V1__JOB_STATUS__JOB_STATUS_PENDING] = "pending",
+        [AIRLOCK__V1__JOB_STATUS__JOB_STATUS_RUNNING] = "running",
+        [AIRLOCK__V1__JOB_STATUS__JOB_STATUS_SUCCEEDED] = "succeeded",
+        [AIRLOCK__V1__JOB_STATUS__JOB_STATUS_FAILED] = "failed",
+        [AIRLOCK__V1__JOB_STATUS__JOB_STATUS_TIMEOUT] = "timeout",
+        [AIRLOCK__V1__JOB_STATUS__JOB_STATUS_KILLED] = "killed",
+        [AIRLOCK__V1__JOB_STATUS__JOB_STATUS_QUOTA_EXCEEDED] = "quota_exceeded",
+        [AIRLOCK__V1__JOB_STATUS__JOB_STATUS_EGRESS_BLOCKED] = "egress_blocked",
+    };
+    for (size_t i = 1; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(value, words[i]) == 0) {
+            *ret = (int)i;
+            return 0;
+        }
+    }
+    return al_err_set(err, AL_ERR_INVALID_ARGUMENT,
+                      "%s: '%s' is none of pending, running, succeeded, failed, timeout, killed, "
+                      "quota_exceeded and egress_blocked",
+                      what, value);
+}
+
 int al_option_apply(const struct al_option_row *row, const char *value, struct al_options *options,
                     struct al_err *err)
 {
@@ -164,6 +194,8 @@ int al_option_apply(const struct al_option_row *row, const char *value, struct a
         return al_number_double(what, value, row->max, place, err);
     case AL_OPTION_MS:
         return store_ms(what, value, row->max, place, err);
+    case AL_OPTION_STATUS:
+        return store_status(what, value, place, err);
     }
     return 0;
 }

@@ -11,6 +11,7 @@ enum al_option_kind {
     AL_OPTION_UINT32,  /* uint32_t */
     AL_OPTION_SECONDS, /* double */
     AL_OPTION_MS,      /* int64_t, given in seconds */
+    AL_OPTION_STATUS,  /* int, given as the word of a JobStatus */
 };
 
 struct al_option_row {

@@ -16,7 +16,7 @@
 static const char *const command_names[] = {
     [AL_COMMAND_RUN] = "run",           [AL_COMMAND_STREAM] = "stream", [AL_COMMAND_KILL] = "kill",
     [AL_COMMAND_BACKENDS] = "backends", [AL_COMMAND_JOBS] = "jobs",     [AL_COMMAND_JOB] = "job",
-    [AL_COMMAND_QUOTA] = "quota",
+    [AL_COMMAND_QUOTA] = "quota",       [AL_COMMAND_CACHE] = "cache",
 };
 
 #define COMMANDS (sizeof command_names / sizeof *command_names)
@@ -140,9 +140,23 @@ static int take_command(const struct parser *parser, const char *name)
         }
     }
     return al_err_set(parser->err, AL_ERR_INVALID_ARGUMENT,
-                      "'%s' is not a command; there are run, stream, kill, backends, jobs, job and "
-                      "quota",
+                      "'%s' is not a command; there are run, stream, kill, backends, jobs, job, "
+                      "quota and cache",
                       name);
+}
+
+static int take_cache_action(const struct parser *parser, const char *word)
+{
+    enum al_cache_action *action = &parser->options->cache_action;
+    if (*action != AL_CACHE_ACTION_NONE) {
+        return al_err_set(parser->err, AL_ERR_INVALID_ARGUMENT, "unexpected argument '%s'", word);
+    }
+    if (strcmp(word, "stats") != 0 && strcmp(word, "clear") != 0) {
+        return al_err_set(parser->err, AL_ERR_INVALID_ARGUMENT,
+                          "cache: '%s' is neither stats nor clear", word);
+    }
+    *action = *word == 's' ? AL_CACHE_ACTION_STATS : AL_CACHE_ACTION_CLEAR;
+    return 0;
 }
 
 static int take_argument(const struct parser *parser, const char *argument)
@@ -160,6 +174,8 @@ static int take_argument(const struct parser *parser, const char *argument)
     case AL_COMMAND_JOB:
         place = &options->job_id;
         break;
+    case AL_COMMAND_CACHE:
+        return take_cache_action(parser, argument);
     default:
         break;
     }
@@ -269,6 +285,11 @@ static int complete(struct al_options *options, struct al_err *err)
     case AL_COMMAND_KILL:
     case AL_COMMAND_JOB:
         return check_job_id(options, err);
+    case AL_COMMAND_CACHE:
+        if (options->cache_action == AL_CACHE_ACTION_NONE) {
+            return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "cache: needs stats or clear");
+        }
+        return 0;
     default:
         return 0;
     }

@@ -20,6 +20,14 @@ enum al_command {
     AL_COMMAND_JOBS,
     AL_COMMAND_JOB,
     AL_COMMAND_QUOTA,
+    AL_COMMAND_CACHE,
+};
+
+/* What `airlock cache` is to do. */
+enum al_cache_action {
+    AL_CACHE_ACTION_NONE,
+    AL_CACHE_ACTION_STATS,
+    AL_CACHE_ACTION_CLEAR,
 };
 
 /* NULL for AL_COMMAND_NONE. */
@@ -52,13 +60,22 @@ struct al_run_options {
     double wall_seconds, cpu_seconds;
 };
 
+/* Which jobs to list. */
+struct al_jobs_options {
+    const char *page; /* token of a list before; NULL: the newest */
+    int status;       /* an Airlock__V1__JobStatus; 0: all */
+    uint32_t limit;   /* 0: the server's default */
+};
+
 struct al_options {
     enum al_command command;
     bool help, version, json;
-    const char *server; /* never NULL after parsing */
-    const char *tenant; /* NULL: none */
-    const char *job_id; /* of kill and job */
-    int64_t timeout_ms; /* deadline of the call; 0: none */
+    const char *server;                /* never NULL after parsing */
+    const char *tenant;                /* NULL: none */
+    const char *job_id;                /* of kill and job */
+    int64_t timeout_ms;                /* deadline of the call; 0: none */
+    enum al_cache_action cache_action; /* of cache */
+    struct al_jobs_options jobs;
     struct al_run_options run;
 };
 

@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include "proto/airlock/v1/execution.pb-c.h"
+
 #define WORDS_MAX 12
 
 /* A command line and either what its error must contain or a check of the result. */
@@ -97,6 +99,32 @@ static void check_help(const struct al_options *o)
     assert_true(o->help);
 }
 
+static void check_cache_stats(const struct al_options *o)
+{
+    assert_int_equal(o->command, AL_COMMAND_CACHE);
+    assert_int_equal(o->cache_action, AL_CACHE_ACTION_STATS);
+}
+
+static void check_cache_clear(const struct al_options *o)
+{
+    assert_int_equal(o->cache_action, AL_CACHE_ACTION_CLEAR);
+    assert_true(o->json);
+}
+
+static void check_all_jobs(const struct al_options *o)
+{
+    assert_null(o->jobs.page);
+    assert_int_equal(o->jobs.status, 0);
+    assert_int_equal(o->jobs.limit, 0);
+}
+
+static void check_some_jobs(const struct al_options *o)
+{
+    assert_string_equal(o->jobs.page, "x");
+    assert_int_equal(o->jobs.status, AIRLOCK__V1__JOB_STATUS__JOB_STATUS_EGRESS_BLOCKED);
+    assert_int_equal(o->jobs.limit, 1000);
+}
+
 static void check_last_wins(const struct al_options *o)
 {
     assert_int_equal(o->run.memory_mb, 2);
@@ -128,6 +156,14 @@ static const struct row rows[] = {
     {"code from standard input", {"run", "-", "-l", "bash"}, NULL, check_stdin_code},
     {"empty code", {"run", "-e", ""}, NULL, check_empty_code},
     {"job", {"job", "0123456789abcdef"}, NULL, check_job},
+    {"all jobs", {"jobs"}, NULL, check_all_jobs},
+    {"some jobs",
+     {"jobs", "--limit", "1000", "--status=egress_blocked", "--page", "x"},
+     NULL,
+     check_some_jobs},
+    {"cache stats", {"cache", "stats"}, NULL, check_cache_stats},
+    {"cache clear", {"cache", "--json", "clear"}, NULL, check_cache_clear},
+    {"help of cache", {"cache", "--help"}, NULL, check_help},
     {"help without a command", {"--help"}, NULL, check_help},
     {"help of an incomplete command", {"run", "-h"}, NULL, check_help},
     {"the last of two wins",
@@ -184,6 +220,14 @@ static const struct row rows[] = {
     {"not UTF-8", {"run", "-ex", "--env", "A=\xff"}, "--env: not valid UTF-8", NULL},
     {"argument not UTF-8", {"run", "a.py", "--", "\xff"}, "arguments: not valid UTF-8", NULL},
     {"no job", {"kill"}, "kill: needs the id", NULL},
+    {"too many jobs", {"jobs", "--limit", "1001"}, "from 0 to 1000", NULL},
+    {"jobs of no status", {"jobs", "--status", "done"}, "--status: 'done' is none of pend", NULL},
+    {"abbreviated status", {"jobs", "--status", "run"}, "--status: 'run' is none of pend", NULL},
+    {"limit of a run", {"run", "-ex", "--limit", "1"}, "--limit: not an option of run", NULL},
+    {"cache of nothing", {"cache"}, "cache: needs stats or clear", NULL},
+    {"cache of another word", {"cache", "drop"}, "'drop' is neither stats nor clear", NULL},
+    {"cache of two words", {"cache", "stats", "clear"}, "unexpected argument 'clear'", NULL},
+    {"cache of an empty word", {"cache", ""}, "'' is neither stats nor clear", NULL},
     {"bad job", {"job", "0123456789ABCDEF"}, "is not a job id", NULL},
     {"two jobs", {"job", "0123456789abcdef", "x"}, "unexpected argument 'x'", NULL},
     {"argument of a command without", {"backends", "x"}, "unexpected argument 'x'", NULL},
