@@ -18,12 +18,56 @@ static int convert(struct al_service *service, const struct al_admission *admiss
     return al_convert_run(&env, admission->message, arena, ret, err);
 }
 
+/* The request's gate_mode, as far as the operator allows. */
+static int gate_mode(const struct al_config *config, const struct al_request *request,
+                     enum al_gate_mode *ret, struct al_err *err)
+{
+    switch (request->message->gate_mode) {
+    case AIRLOCK__V1__GATE_MODE__GATE_MODE_ENFORCE:
+        *ret = AL_GATE_ENFORCE;
+        return 0;
+    case AIRLOCK__V1__GATE_MODE__GATE_MODE_WARN:
+        if (config->gate_mode == AL_GATE_ENFORCE && !config->gate_warn_allowed) {
+            return al_err_set(err, AL_ERR_PERMISSION_DENIED,
+                              "gate_mode: GATE_MODE_WARN is not allowed on this server");
+        }
+        *ret = AL_GATE_WARN;
+        return 0;
+    default:
+        *ret = config->gate_mode;
+        return 0;
+    }
+}
+
+static int check_budget(const struct al_service *service, const struct al_job_spec *spec,
+                        struct al_err *err)
+{
+    int64_t budget_ms = al_quota_budget_ms(service->quota, spec->tenant_id);
+    if (spec->quotas.cpu_ms <= budget_ms) {
+        return 0;
+    }
+    return al_err_set(
+        err, AL_ERR_INVALID_ARGUMENT,
+        "quotas.cpu_seconds: %g is more than the tenant's whole budget of %g a minute",
+        (double)spec->quotas.cpu_ms / 1e3, (double)budget_ms / 1e3);
+}
+
 static int create_job(struct al_service *service, const struct al_admission *admission,
                       struct al_request *request, struct al_arena *arena, struct al_job **ret,
                       struct al_err *err)
 {
     bool stream = admission->lane == AL_LANE_STREAMS;
+    struct al_run_policy policy = {
+        .cache = stream ? AL_CACHE_OFF : request->cache_mode,
+        .cache_max_age_ms = request->cache_max_age_ms,
+    };
+    int r = gate_mode(service->config, request, &policy.gate, err)
+                ?: check_budget(service, &request->spec, err);
+    if (r < 0) {
+        return r;
+    }
     const struct al_job_params params = {
+        .policy = policy,
         .arena = arena,
         .spec = &request->spec,
         .backend = request->backend,

@@ -11,12 +11,7 @@
 #include "proto/airlock/v1/execution.pb-c.h"
 #include "proto/wire/arena.h"
 #include "service/config.h"
-
-enum al_cache_mode { /* values as in the proto */
-                     AL_CACHE_USE,
-                     AL_CACHE_OFF,
-                     AL_CACHE_REFRESH,
-};
+#include "service/policy.h"
 
 /* A validated request: where it runs and what. Allocated in the arena, as is all that it points to
  * (parts of the message are borrowed: it lives in the same arena). */

@@ -77,6 +77,7 @@ int al_job_create(const struct al_job_params *params, struct al_job **ret, struc
     job->executor = params->executor;
     job->owner = params->owner;
     job->deadline_ms = params->deadline_ms;
+    job->policy = params->policy;
     job->task = (struct al_task){
         .run = params->run,
         .lane = params->lane,
@@ -98,6 +99,7 @@ void al_job_unref(struct al_job *job)
     if (job && atomic_fetch_sub_explicit(&job->refs, 1, memory_order_acq_rel) == 1) {
         al_job_live_destroy(job->live);
         al_result_finish(&job->result);
+        free(job->findings);
         pthread_mutex_destroy(&job->lock);
         free(job);
     }
@@ -148,6 +150,24 @@ int64_t al_job_deadline_ms(const struct al_job *job)
     return job->deadline_ms;
 }
 
+const struct al_run_policy *al_job_policy(const struct al_job *job)
+{
+    return &job->policy;
+}
+
+struct al_job_notes *al_job_notes(struct al_job *job)
+{
+    return &job->notes;
+}
+
+void al_job_own_findings(struct al_job *job, struct al_job_finding *findings, size_t n)
+{
+    free(job->findings);
+    job->findings = findings;
+    job->notes.findings = findings;
+    job->notes.n_findings = n;
+}
+
 bool al_job_cancel(struct al_job *job)
 {
     pthread_mutex_lock(&job->lock);
@@ -191,6 +211,7 @@ void al_job_info(struct al_job *job, struct al_job_info *ret)
         .quotas = job->quotas,
         .result = al_status_is_terminal(job->status) ? &job->result : NULL,
         .code_sha256 = job->has_digest ? job->digest : NULL,
+        .notes = al_status_is_terminal(job->status) ? &job->notes : NULL,
         .created_wall_ns = job->created_wall_ns,
         .started_wall_ns = job->started_wall_ns,
         .finished_wall_ns = job->finished_wall_ns,

@@ -18,6 +18,7 @@
 #include "backends/api/backend.h"
 #include "service/event.h"
 #include "service/executor.h"
+#include "service/policy.h"
 #include "service/ring.h"
 
 struct al_arena;
@@ -36,6 +37,24 @@ struct al_job_params {
     void *owner;         /* for `run`; the job only keeps it */
     size_t ring_bytes;   /* ordered in AL_LANE_STREAMS, by channel in AL_LANE_RUNS */
     int64_t deadline_ms; /* when the wall limit ends at the latest, CLOCK_MONOTONIC; 0: none */
+    struct al_run_policy policy;
+};
+
+/* One thing that the egress gate saw and let pass. */
+struct al_job_finding {
+    const char *host;
+    const char *rule;
+    uint32_t line;
+};
+
+/* What the pipeline, rather than the backend, has to say of a job. */
+struct al_job_notes {
+    bool has_fingerprint;
+    uint8_t fingerprint[AL_SHA256_LEN];
+    int64_t cached_wall_ns;  /* when the result was stored; 0: it is not from the cache */
+    uint32_t retry_after_ms; /* 0: nothing to say */
+    const struct al_job_finding *findings;
+    size_t n_findings;
 };
 
 struct al_job;
@@ -71,6 +90,18 @@ struct al_job_spec *al_job_spec(struct al_job *job);
 struct al_ctl *al_job_ctl(struct al_job *job);
 struct al_sink *al_job_sink(struct al_job *job);
 int64_t al_job_deadline_ms(const struct al_job *job);
+const struct al_run_policy *al_job_policy(const struct al_job *job);
+
+/* Written by the thread that runs the job, before al_job_end; read by anybody after it. What it
+ * points to is freed with the job: one malloc'ed block, given to al_job_own_findings. */
+struct al_job_notes *al_job_notes(struct al_job *job);
+void al_job_own_findings(struct al_job *job, struct al_job_finding *findings, size_t n);
+
+/* Called with the CPU time used so far, now and then while the backend runs. */
+void al_job_on_used(struct al_job *job, void (*fn)(void *arg, int64_t cpu_us), void *arg);
+
+/* What a Run's program has printed; borrowed until al_job_end. By al_channel. */
+void al_job_peek_output(struct al_job *job, struct al_bytes ret[2]);
 
 /* PENDING → RUNNING; the limits of the spec are now those in force. */
 void al_job_begin(struct al_job *job);
@@ -132,9 +163,10 @@ struct al_job_info {
     const struct al_env *metadata;
     size_t n_metadata;
     enum al_status status;
-    struct al_quotas quotas;        /* in force; the asked ones before it runs */
-    const struct al_result *result; /* NULL before the end */
-    const uint8_t *code_sha256;     /* NULL before the run */
+    struct al_quotas quotas;          /* in force; the asked ones before it runs */
+    const struct al_result *result;   /* NULL before the end */
+    const uint8_t *code_sha256;       /* NULL before the run */
+    const struct al_job_notes *notes; /* NULL before the end */
     int64_t created_wall_ns;
     int64_t started_wall_ns;  /* 0: not started */
     int64_t finished_wall_ns; /* 0: not ended */

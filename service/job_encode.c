@@ -98,6 +98,43 @@ static size_t name_bits(uint32_t bits, const char *(*name_of)(unsigned), char **
     return n;
 }
 
+static void encode_hex(const uint8_t *digest, char *to)
+{
+    for (int i = 0; i < AL_SHA256_LEN; i++) {
+        (void)snprintf(to + 2 * i, 3, "%02x", digest[i]);
+    }
+}
+
+static void encode_findings(const struct al_job_notes *notes, struct al_result_message *ret)
+{
+    size_t n =
+        notes->n_findings < AL_ENCODE_FINDINGS_MAX ? notes->n_findings : AL_ENCODE_FINDINGS_MAX;
+    for (size_t i = 0; i < n; i++) {
+        airlock__v1__egress_finding__init(&ret->findings[i]);
+        ret->findings[i].host = (char *)notes->findings[i].host;
+        ret->findings[i].line = notes->findings[i].line;
+        ret->findings[i].rule = (char *)notes->findings[i].rule;
+        ret->finding_list[i] = &ret->findings[i];
+    }
+    ret->result.n_egress_findings = n;
+    ret->result.egress_findings = ret->finding_list;
+}
+
+static void encode_notes(const struct al_job_notes *notes, struct al_result_message *ret)
+{
+    ret->result.retry_after_ms = notes->retry_after_ms;
+    if (notes->has_fingerprint) {
+        encode_hex(notes->fingerprint, ret->fingerprint);
+        ret->result.fingerprint = ret->fingerprint;
+    }
+    if (notes->cached_wall_ns != 0) {
+        ret->result.cached = true;
+        al_encode_timestamp(notes->cached_wall_ns, &ret->cached_at);
+        ret->result.cached_at = &ret->cached_at;
+    }
+    encode_findings(notes, ret);
+}
+
 void al_encode_result(const struct al_job_info *info, struct al_result_message *ret)
 {
     const struct al_result *from = info->result;
@@ -124,6 +161,7 @@ void al_encode_result(const struct al_job_info *info, struct al_result_message *
     result->effective_quotas = &ret->quotas;
     result->n_isolation = name_bits(from->isolation, al_layer_name, ret->isolation);
     result->isolation = ret->isolation;
+    encode_notes(info->notes, ret);
     if (from->compile.present) {
         encode_compile(&from->compile, &ret->compile);
         result->compile = &ret->compile;
@@ -134,9 +172,7 @@ static char *encode_digest(const uint8_t *digest, struct al_arena *arena)
 {
     char *text = al_arena_alloc(arena, AL_SHA256_LEN * 2 + 1);
     if (text) {
-        for (int i = 0; i < AL_SHA256_LEN; i++) {
-            (void)snprintf(text + 2 * i, 3, "%02x", digest[i]);
-        }
+        encode_hex(digest, text);
     }
     return text;
 }

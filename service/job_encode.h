@@ -11,12 +11,19 @@
 
 #define AL_LANGUAGE_TEXT_MAX 192 /* name@version, terminator included; longer ones are cut */
 
+/* Further findings of the egress gate are not sent. */
+#define AL_ENCODE_FINDINGS_MAX 256
+
 /* One ExecutionResult with all that hangs on it. It must not be moved. */
 struct al_result_message {
     Airlock__V1__ExecutionResult result;
     Airlock__V1__Quotas quotas;
     Airlock__V1__CompileResult compile;
     char *isolation[AL_LAYER_COUNT];
+    Google__Protobuf__Timestamp cached_at;
+    char fingerprint[2 * AL_SHA256_LEN + 1];
+    Airlock__V1__EgressFinding findings[AL_ENCODE_FINDINGS_MAX];
+    Airlock__V1__EgressFinding *finding_list[AL_ENCODE_FINDINGS_MAX];
     char language[AL_LANGUAGE_TEXT_MAX];
     char error[4 * AL_RESULT_ERROR_MAX];
 };

@@ -19,6 +19,8 @@ struct al_job_live {
     struct al_arena *arena;   /* NULL once the run has ended */
     struct al_job_spec *spec; /* in the arena */
     struct al_ctl *ctl;
+    void (*on_used)(void *arg, int64_t cpu_us);
+    void *on_used_arg;
 
     /* Under the job's lock. */
     struct al_ring ring;
@@ -34,7 +36,10 @@ struct al_job {
     struct al_executor *executor;
     void *owner;
     int64_t deadline_ms;
-    struct al_job_links links; /* under the table's lock */
+    struct al_run_policy policy;
+    struct al_job_notes notes;       /* see al_job_notes */
+    struct al_job_finding *findings; /* owned */
+    struct al_job_links links;       /* under the table's lock */
 
     char id[AL_JOB_ID_LEN + 1];
     uint64_t key;

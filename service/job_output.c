@@ -13,7 +13,9 @@ static size_t append(struct al_sink *sink, enum al_channel channel, const uint8_
 static bool give(struct al_sink *sink, enum al_channel channel, uint8_t *data, size_t n,
                  size_t cap);
 
-static const struct al_sink_ops sink_ops = {.append = append, .give = give};
+static void used(struct al_sink *sink, int64_t cpu_us);
+
+static const struct al_sink_ops sink_ops = {.append = append, .give = give, .used = used};
 
 struct al_job_live *al_job_live_create(struct al_job *job, const struct al_job_params *params)
 {
@@ -119,6 +121,33 @@ static bool give(struct al_sink *sink, enum al_channel channel, uint8_t *data, s
     pthread_mutex_unlock(&job->lock);
     wake_reader(reader);
     return taken;
+}
+
+static void used(struct al_sink *sink, int64_t cpu_us)
+{
+    struct al_job_live *live = AL_CONTAINER_OF(sink, struct al_job_live, sink);
+    if (live->on_used) {
+        live->on_used(live->on_used_arg, cpu_us);
+    }
+}
+
+void al_job_on_used(struct al_job *job, void (*fn)(void *arg, int64_t cpu_us), void *arg)
+{
+    job->live->on_used = fn;
+    job->live->on_used_arg = arg;
+}
+
+void al_job_peek_output(struct al_job *job, struct al_bytes ret[2])
+{
+    ret[AL_STDOUT] = ret[AL_STDERR] = (struct al_bytes){0};
+    pthread_mutex_lock(&job->lock);
+    for (const struct al_event *e = job->live->ring.head; e; e = e->next) {
+        if (e->kind == AL_EVENT_STDOUT || e->kind == AL_EVENT_STDERR) {
+            enum al_channel channel = e->kind == AL_EVENT_STDOUT ? AL_STDOUT : AL_STDERR;
+            ret[channel] = (struct al_bytes){e->bytes.data, e->bytes.len};
+        }
+    }
+    pthread_mutex_unlock(&job->lock);
 }
 
 /* Adds events that only a Stream's reader sees. With the lock held. */

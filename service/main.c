@@ -35,6 +35,9 @@
 
 #define N_BACKENDS 3
 
+/* How often trouble that lasts is logged. */
+#define REPORT_MS 60000
+
 /* How long the callers of cancelled jobs may take to get their answers. */
 #define CANCEL_MS 5000
 /* The same when the launcher is dead: the supervisor waits to start both again. */
@@ -261,7 +264,12 @@ static void drain(struct daemon *d)
 
 static void serve(struct daemon *d)
 {
-    if (wait_for_event(d, INT64_MAX) == WAKE_LAUNCHER_DIED) {
+    enum wake_up why;
+    do {
+        al_server_report(d->server);
+        why = wait_for_event(d, al_now_ms() + REPORT_MS);
+    } while (why == WAKE_TIMEOUT);
+    if (why == WAKE_LAUNCHER_DIED) {
         die_with_launcher(d);
     }
     drain(d);

@@ -118,3 +118,21 @@ grpc_byte_buffer *al_pack(const ProtobufCMessage *message, unsigned wrapper,
     grpc_slice_unref(packer.copied);
     return buffer;
 }
+
+grpc_byte_buffer *al_pack_bytes(const uint8_t *data, size_t len)
+{
+    if (len > MAX_MESSAGE_BYTES) {
+        return NULL;
+    }
+    grpc_slice slice = grpc_slice_from_copied_buffer((const char *)data, len);
+    grpc_byte_buffer *buffer = grpc_raw_byte_buffer_create(&slice, 1);
+    grpc_slice_unref(slice);
+    return buffer;
+}
+
+int al_pack_field(struct al_buf *to, unsigned field, const void *data, size_t len)
+{
+    uint8_t head[20];
+    int r = al_buf_append(to, head, put_wrapper(head, field, len));
+    return r < 0 ? r : al_buf_append(to, data, len);
+}

@@ -1,31 +1,31 @@
 #include "service/rpc.h"
 
+#include <string.h>
+
+#include "backends/base/clock.h"
+
 #include "proto/airlock/v1/execution.pb-c.h"
 #include "proto/wire/wire.h"
 #include "service/convert.h"
 #include "service/job_encode.h"
+#include "service/rpc_records.h"
 
 /* What an answer about one job or about all backends may take. */
 #define ANSWER_BYTES_MAX (1u << 20)
 
-static int find_job(struct al_call *call, const char *job_id, const char *tenant_id,
-                    struct al_job **ret, struct al_err *err)
+/* Takes tenant and job id of a request; *ret is the job, or NULL when it is not in memory. */
+static int find_job(struct al_query *query, struct al_call *call, const char *job_id,
+                    const char *tenant_id, struct al_job **ret, struct al_err *err)
 {
-    char buffer[AL_TENANT_METADATA_MAX];
-    const char *metadata = NULL;
-    const char *tenant = NULL;
-    int r = al_call_tenant(call, buffer, &metadata, err);
-    if (r == 0) {
-        r = al_convert_tenant(metadata, tenant_id, &tenant, err);
-    }
+    int r = al_query_tenant(query, call, tenant_id, err);
     if (r == 0) {
         r = al_convert_job_id("job_id", job_id, err);
     }
-    if (r < 0) {
-        return r;
+    if (r == 0) {
+        memcpy(query->id, job_id, sizeof query->id);
+        *ret = al_jobs_find(call->service->jobs, query->tenant, job_id);
     }
-    *ret = al_jobs_find(call->service->jobs, tenant, job_id);
-    return *ret ? 0 : al_err_set(err, AL_ERR_NOT_FOUND, "there is no job %s", job_id);
+    return r;
 }
 
 /* Packs an answer made in an arena; NULL in `message`: that had no room. */
@@ -43,6 +43,7 @@ static void answer(struct al_call *call, const ProtobufCMessage *message)
 
 struct kill_call {
     struct al_call base;
+    struct al_query query;
     struct al_job_waiter waiter;
 };
 
@@ -63,8 +64,32 @@ static void job_ended(struct al_job_waiter *waiter, enum al_status status)
     al_call_unref(&self->base);
 }
 
-static int find_job_to_kill(struct al_call *call, struct al_job **ret, struct al_err *err)
+/* What is not in memory has ended, if there ever was such a job. */
+static void answer_from_record(struct al_query *query)
 {
+    struct al_buf packed;
+    al_auto_arena struct al_arena *arena = NULL;
+    ProtobufCMessage *message = NULL;
+    char why[128];
+    al_buf_init(&packed, AL_RECORDS_JOB_MAX);
+    int r = al_query_record(query, &packed);
+    if (r == 0) {
+        r = al_wire_unpack_bytes(&airlock__v1__job__descriptor, packed.data, packed.len,
+                                 &query->call->service->run_limits, &arena, &message, why,
+                                 sizeof why);
+    }
+    if (r == 0) {
+        const Airlock__V1__Job *job = (const Airlock__V1__Job *)message;
+        answer_kill(query->call, false, (enum al_status)job->status);
+    } else {
+        al_query_fail(query, r);
+    }
+    al_buf_finish(&packed);
+}
+
+static int find_job_to_kill(struct kill_call *self, struct al_job **ret, struct al_err *err)
+{
+    struct al_call *call = &self->base;
     al_auto_arena struct al_arena *arena = NULL;
     ProtobufCMessage *message;
     int r = al_call_unpack(&airlock__v1__kill_request__descriptor, &call->payload,
@@ -73,7 +98,7 @@ static int find_job_to_kill(struct al_call *call, struct al_job **ret, struct al
         return r;
     }
     const Airlock__V1__KillRequest *request = (const Airlock__V1__KillRequest *)message;
-    return find_job(call, request->job_id, request->tenant_id, ret, err);
+    return find_job(&self->query, call, request->job_id, request->tenant_id, ret, err);
 }
 
 static void kill_arrived(struct al_call *call)
@@ -82,8 +107,13 @@ static void kill_arrived(struct al_call *call)
     struct al_err err = {0};
     struct al_job *job;
     enum al_status status;
-    if (find_job_to_kill(call, &job, &err) < 0) {
+    if (find_job_to_kill(self, &job, &err) < 0) {
         al_call_fail(call, &err);
+        return;
+    }
+    if (!job) {
+        self->query.work = answer_from_record;
+        al_query_start(&self->query);
         return;
     }
     al_call_ref(call); /* the waiter's */
@@ -107,8 +137,14 @@ const struct al_rpc al_rpc_kill = {
 
 /* --- GetJob --- */
 
-static int find_job_to_get(struct al_call *call, struct al_job **ret, struct al_err *err)
+struct get_job_call {
+    struct al_call base;
+    struct al_query query;
+};
+
+static int find_job_to_get(struct get_job_call *self, struct al_job **ret, struct al_err *err)
 {
+    struct al_call *call = &self->base;
     al_auto_arena struct al_arena *arena = NULL;
     ProtobufCMessage *message;
     int r = al_call_unpack(&airlock__v1__get_job_request__descriptor, &call->payload,
@@ -117,15 +153,21 @@ static int find_job_to_get(struct al_call *call, struct al_job **ret, struct al_
         return r;
     }
     const Airlock__V1__GetJobRequest *request = (const Airlock__V1__GetJobRequest *)message;
-    return find_job(call, request->job_id, request->tenant_id, ret, err);
+    return find_job(&self->query, call, request->job_id, request->tenant_id, ret, err);
 }
 
 static void get_job_arrived(struct al_call *call)
 {
+    struct get_job_call *self = (struct get_job_call *)call;
     struct al_err err = {0};
     struct al_job *job;
-    if (find_job_to_get(call, &job, &err) < 0) {
+    if (find_job_to_get(self, &job, &err) < 0) {
         al_call_fail(call, &err);
+        return;
+    }
+    if (!job) {
+        self->query.work = al_query_get_job;
+        al_query_start(&self->query);
         return;
     }
     al_auto_arena struct al_arena *arena = al_arena_create(ANSWER_BYTES_MAX);
@@ -139,7 +181,7 @@ static void get_job_arrived(struct al_call *call)
 
 const struct al_rpc al_rpc_get_job = {
     .path = "/airlock.v1.ExecutionService/GetJob",
-    .call_size = sizeof(struct al_call),
+    .call_size = sizeof(struct get_job_call),
     .armed = 1,
     .in_drain = true,
     .arrived = get_job_arrived,
@@ -183,6 +225,39 @@ const struct al_rpc al_rpc_list_backends = {
     .call_size = sizeof(struct al_call),
     .armed = 1,
     .arrived = list_backends_arrived,
+};
+
+/* --- GetQuota --- */
+
+static void get_quota_arrived(struct al_call *call)
+{
+    al_auto_arena struct al_arena *arena = NULL;
+    ProtobufCMessage *message;
+    struct al_err err = {0};
+    struct al_query caller = {0};
+    if (al_call_unpack(&airlock__v1__get_quota_request__descriptor, &call->payload,
+                       &call->service->small_limits, &arena, &message, &err) < 0 ||
+        al_query_tenant(&caller, call, ((Airlock__V1__GetQuotaRequest *)message)->tenant_id, &err) <
+            0)
+    {
+        al_call_fail(call, &err);
+        return;
+    }
+    struct al_quota_remaining remaining;
+    Airlock__V1__GetQuotaResponse response = AIRLOCK__V1__GET_QUOTA_RESPONSE__INIT;
+    al_quota_get(call->service->quota, caller.tenant, al_now_ms(), &remaining);
+    response.cpu_seconds_remaining = remaining.cpu_seconds_remaining;
+    response.cpu_seconds_per_minute = remaining.cpu_seconds_per_minute;
+    response.inflight = remaining.inflight;
+    response.max_inflight = remaining.max_inflight;
+    answer(call, &response.base);
+}
+
+const struct al_rpc al_rpc_get_quota = {
+    .path = "/airlock.v1.ExecutionService/GetQuota",
+    .call_size = sizeof(struct al_call),
+    .armed = 1,
+    .arrived = get_quota_arrived,
 };
 
 /* --- everything else --- */

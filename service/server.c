@@ -20,8 +20,9 @@
 #include "service/service.h"
 
 static const struct al_rpc *const rpcs[] = {
-    &al_rpc_run,     &al_rpc_stream,        &al_rpc_kill,
-    &al_rpc_get_job, &al_rpc_list_backends, &al_rpc_unknown,
+    &al_rpc_run,         &al_rpc_stream,        &al_rpc_kill,      &al_rpc_get_job,
+    &al_rpc_list_jobs,   &al_rpc_list_backends, &al_rpc_get_quota, &al_rpc_cache_stats,
+    &al_rpc_clear_cache, &al_rpc_unknown,
 };
 #define N_RPCS (sizeof rpcs / sizeof rpcs[0])
 
@@ -311,6 +312,11 @@ int al_server_start(struct al_server *server, struct al_err *err)
 void al_server_drain(struct al_server *server)
 {
     al_service_drain(&server->service);
+}
+
+void al_server_report(struct al_server *server)
+{
+    al_service_report(&server->service);
 }
 
 int al_server_idle_fd(const struct al_server *server)

@@ -28,6 +28,9 @@ void al_server_drain(struct al_server *server);
 /* While draining: readable once no job is left whose caller waits for it. Borrowed. */
 int al_server_idle_fd(const struct al_server *server);
 
+/* Logs what does not work at the moment: once a minute. */
+void al_server_report(struct al_server *server);
+
 /* Cancels all jobs; their callers still get an answer. */
 void al_server_cancel_jobs(struct al_server *server);
 

@@ -9,11 +9,14 @@
 #include <stdint.h>
 
 #include "backends/api/backend.h"
+#include "cache/cache.h"
 #include "proto/wire/check.h"
 #include "service/config.h"
 #include "service/executor.h"
 #include "service/jobs.h"
 #include "service/pipeline.h"
+#include "service/quota/quota.h"
+#include "service/records/records.h"
 
 /* When a client is asked to come back. */
 #define AL_PUSHBACK_BUSY_MS     500
@@ -27,6 +30,9 @@ struct al_service {
     struct al_executor *executor;
     struct al_jobs *jobs;
     struct al_pipeline pipeline;
+    struct al_quota *quota;
+    struct al_cache *cache;     /* NULL: none is configured */
+    struct al_records *records; /* NULL: without a data-dir, in tests */
 
     atomic_bool draining;        /* nothing new is admitted */
     atomic_uint calls;           /* in flight */
@@ -48,6 +54,9 @@ void al_service_finish(struct al_service *service);
  * nothing is counted, when all of them together would pass their bound. */
 int al_service_hold(struct al_service *service, size_t bytes, struct al_err *err);
 void al_service_release(struct al_service *service, size_t bytes);
+
+/* Logs what does not work at the moment. Called once a minute. */
+void al_service_report(struct al_service *service);
 
 /* Refuses new jobs from now on. */
 void al_service_drain(struct al_service *service);

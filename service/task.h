@@ -11,8 +11,9 @@
 enum al_lane {
     AL_LANE_RUNS,
     AL_LANE_STREAMS,
+    AL_LANE_QUERIES, /* what reads records from disk, and never waits for a program */
 };
-#define AL_LANES 2
+#define AL_LANES 3
 
 enum al_task_state {
     AL_TASK_NEW,

@@ -28,6 +28,8 @@ struct al_sink_ops {
     /* May be NULL. The program (or its compile step) has started. Called at most once, before any
      * append. */
     void (*started)(struct al_sink *sink);
+    /* May be NULL. The CPU time that the job has used so far, now and then while it runs. */
+    void (*used)(struct al_sink *sink, int64_t cpu_us);
 };
 
 struct al_sink {
@@ -50,5 +52,12 @@ static inline void al_sink_started(struct al_sink *sink)
 {
     if (sink->ops->started) {
         sink->ops->started(sink);
+    }
+}
+
+static inline void al_sink_used(struct al_sink *sink, int64_t cpu_us)
+{
+    if (sink->ops->used) {
+        sink->ops->used(sink, cpu_us);
     }
 }

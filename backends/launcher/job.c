@@ -26,7 +26,8 @@
 #include "backends/launcher/bundle.h"
 #include "backends/launcher/reaper.h"
 
-#define CPU_CHECK_MIN_NS 2000000  /* below a scheduler tick nothing is gained */
+#define CPU_CHECK_MIN_NS 2000000 /* below a scheduler tick nothing is gained */
+#define CPU_CHECK_MAX_NS 1000000000
 #define STRAY_CHECK_NS   20000000 /* while a cell takes this long to end */
 
 static struct al_source *source_of(struct al_job *job, enum al_job_source_index i)
@@ -269,7 +270,8 @@ void al_job_arm_timer(struct al_job *job, int64_t at_ns)
     timerfd_settime(source_of(job, AL_JOB_TIMER)->fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-/* At the wall deadline, or when the CPU limit could be met at the earliest with every core busy. */
+/* At the wall deadline, or when the CPU limit could be met at the earliest with every core busy;
+ * and about once a second, so that what the job uses is known while it runs. */
 static void arm_limits(struct al_job *job, int64_t now_ns, int64_t cpu_us)
 {
     static long cores;
@@ -277,6 +279,7 @@ static void arm_limits(struct al_job *job, int64_t now_ns, int64_t cpu_us)
     int64_t left_ns =
         (job->assignment.spawn.quotas.cpu_ms * 1000 - cpu_us) * 1000 / (cores > 0 ? cores : 1);
     left_ns = left_ns > CPU_CHECK_MIN_NS ? left_ns : CPU_CHECK_MIN_NS;
+    left_ns = left_ns < CPU_CHECK_MAX_NS ? left_ns : CPU_CHECK_MAX_NS;
     int64_t cpu_check_ns = now_ns + left_ns;
     al_job_arm_timer(job,
                      cpu_check_ns < job->wall_deadline_ns ? cpu_check_ns : job->wall_deadline_ns);
@@ -285,6 +288,16 @@ static void arm_limits(struct al_job *job, int64_t now_ns, int64_t cpu_us)
 static int64_t read_cpu_us(const struct al_job *job)
 {
     return job->jobs->cgroups->ops->cpu_us(job->jobs->cgroups, job->name);
+}
+
+static void tell_usage(struct al_job *job, int64_t cpu_us)
+{
+    if (cpu_us > job->cpu_told_us) {
+        uint8_t data[AL_MSG_BYTES_MAX];
+        struct al_msg_usage m = {.cpu_us = cpu_us};
+        job->cpu_told_us = cpu_us;
+        al_job_send(job, data, al_msg_encode_usage(&m, data), NULL, 0);
+    }
 }
 
 void al_job_on_timer(struct al_source *source)
@@ -314,6 +327,7 @@ void al_job_on_timer(struct al_source *source)
         kill_for_limit(job, AL_LIMIT_CPU);
     } else {
         arm_limits(job, now_ns, cpu_us);
+        tell_usage(job, cpu_us);
     }
 }
 

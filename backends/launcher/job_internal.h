@@ -43,6 +43,7 @@ struct al_job {
     bool init_reaped;
     int64_t stage_started_ns;
     int64_t wall_deadline_ns;
+    int64_t cpu_told_us;   /* by the last USAGE */
     int64_t cpu_before_us; /* what making the cell has cost; not the program's */
     struct al_msg_exit exit;
 };

@@ -319,3 +319,17 @@ int al_msg_decode_signal(const void *data, size_t len, struct al_msg_signal *m)
     m->signo = (int32_t)get_u32(&r, 1, 31);
     return close_message(&r);
 }
+
+size_t al_msg_encode_usage(const struct al_msg_usage *m, void *data)
+{
+    struct writer w = begin(AL_MSG_USAGE, data);
+    put_u64(&w, (uint64_t)m->cpu_us);
+    return w.len;
+}
+
+int al_msg_decode_usage(const void *data, size_t len, struct al_msg_usage *m)
+{
+    struct reader r = open_message(AL_MSG_USAGE, data, len);
+    m->cpu_us = (int64_t)get_u64(&r, 0, TIME_US_MAX);
+    return close_message(&r);
+}

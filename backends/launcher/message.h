@@ -34,6 +34,7 @@ enum al_msg_type {
     AL_MSG_EXIT,
     AL_MSG_KILL,
     AL_MSG_SIGNAL,
+    AL_MSG_USAGE,
 };
 
 /* How much of a sandbox a job gets. */
@@ -106,6 +107,11 @@ struct al_msg_signal {
     int32_t signo;
 };
 
+/* About once a second while the job uses CPU time: what it has used so far. */
+struct al_msg_usage {
+    int64_t cpu_us;
+};
+
 /* The type of a raw message, or 0 when it is too short to have one. */
 uint16_t al_msg_type(const void *data, size_t len);
 
@@ -118,6 +124,7 @@ size_t al_msg_encode_refused(const struct al_msg_refused *m, void *data);
 size_t al_msg_encode_compiled(const struct al_msg_compiled *m, void *data);
 size_t al_msg_encode_exit(const struct al_msg_exit *m, void *data);
 size_t al_msg_encode_signal(const struct al_msg_signal *m, void *data);
+size_t al_msg_encode_usage(const struct al_msg_usage *m, void *data);
 
 /* Decoders: 0, or -EBADMSG with *m unspecified. The message must be of that type and of nothing
  * else. */
@@ -128,3 +135,4 @@ int al_msg_decode_refused(const void *data, size_t len, struct al_msg_refused *m
 int al_msg_decode_compiled(const void *data, size_t len, struct al_msg_compiled *m);
 int al_msg_decode_exit(const void *data, size_t len, struct al_msg_exit *m);
 int al_msg_decode_signal(const void *data, size_t len, struct al_msg_signal *m);
+int al_msg_decode_usage(const void *data, size_t len, struct al_msg_usage *m);

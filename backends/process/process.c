@@ -217,8 +217,11 @@ static bool write_stdin(struct pump *p)
 static void take_control(struct pump *p, const uint8_t *data, size_t len)
 {
     struct al_msg_compiled compiled;
+    struct al_msg_usage usage;
     if (al_msg_decode_empty(AL_MSG_STARTED, data, len) == 0) {
         al_sink_started(p->sink);
+    } else if (al_msg_decode_usage(data, len, &usage) == 0) {
+        al_sink_used(p->sink, usage.cpu_us);
     } else if (al_msg_decode_compiled(data, len, &compiled) == 0) {
         al_outcome_compiled(&compiled, p->result);
     } else if (al_msg_decode_exit(data, len, &p->exit) == 0) {

@@ -40,6 +40,7 @@ TRY(refused)
 TRY(compiled)
 TRY(exit)
 TRY(signal)
+TRY(usage)
 
 static bool try_empty(const uint8_t *data, size_t len)
 {
@@ -56,7 +57,7 @@ static bool try_empty(const uint8_t *data, size_t len)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     int taken = try_hello(data, len) + try_spawn(data, len) + try_refused(data, len) +
-                try_compiled(data, len) + try_exit(data, len) + try_signal(data, len) +
+                try_compiled(data, len) + try_exit(data, len) + try_signal(data, len) + try_usage(data, len) +
                 try_empty(data, len);
     require(taken <= 1); /* no bytes are two messages */
     return 0;

@@ -38,6 +38,8 @@ struct al_fixture *al_fixture_create(void (*change)(struct al_config *config))
     assert_non_null(f);
     grpc_init();
     al_config_defaults(&f->config);
+    f->config.data_dir[0] = '\0'; /* no cache, no records */
+    f->config.quota.max_inflight = 1000;
     if (change) {
         change(&f->config);
     }

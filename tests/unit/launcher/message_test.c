@@ -40,6 +40,7 @@ static const struct al_msg_exit exit_message = {.ran = true,
                                                 .layers = (1u << AL_LAYER_COUNT) - 1,
                                                 .error = "why"};
 static const struct al_msg_signal signal_message = {.signo = 31};
+static const struct al_msg_usage usage = {.cpu_us = 1500000};
 
 static const struct al_msg_hello *hello(void)
 {
@@ -71,6 +72,8 @@ static size_t encode(enum al_msg_type type, void *data)
         return al_msg_encode_exit(&exit_message, data);
     case AL_MSG_SIGNAL:
         return al_msg_encode_signal(&signal_message, data);
+    case AL_MSG_USAGE:
+        return al_msg_encode_usage(&usage, data);
     case AL_MSG_SPAWNED:
     case AL_MSG_STARTED:
     case AL_MSG_KILL:
@@ -86,6 +89,7 @@ union message {
     struct al_msg_compiled compiled;
     struct al_msg_exit exit;
     struct al_msg_signal signal;
+    struct al_msg_usage usage;
 };
 
 static int decode(enum al_msg_type type, const void *data, size_t len, union message *m)
@@ -103,6 +107,8 @@ static int decode(enum al_msg_type type, const void *data, size_t len, union mes
         return al_msg_decode_exit(data, len, &m->exit);
     case AL_MSG_SIGNAL:
         return al_msg_decode_signal(data, len, &m->signal);
+    case AL_MSG_USAGE:
+        return al_msg_decode_usage(data, len, &m->usage);
     case AL_MSG_SPAWNED:
     case AL_MSG_STARTED:
     case AL_MSG_KILL:
@@ -192,6 +198,8 @@ static void assert_round_trip(enum al_msg_type type, const union message *m)
         assert_same_exit(&m->exit, &exit_message);
     } else if (type == AL_MSG_SIGNAL) {
         assert_int_equal(m->signal.signo, signal_message.signo);
+    } else if (type == AL_MSG_USAGE) {
+        assert_int_equal(m->usage.cpu_us, usage.cpu_us);
     }
 }
 
@@ -353,6 +361,7 @@ static const struct bad_row bad_rows[] = {
     {"signal/least", AL_MSG_SIGNAL, 2, 4, 1, true},
     {"signal/real_time", AL_MSG_SIGNAL, 2, 4, 32, false},
     {"signal/negative", AL_MSG_SIGNAL, 2, 4, UINT32_MAX, false},
+    {"usage/too_large", AL_MSG_USAGE, 2, 8, TIME_US_MAX + 1, false},
 };
 
 static void test_field(void **state)
@@ -432,11 +441,11 @@ static void test_type__of_too_little(void **state)
     assert_int_equal(al_msg_type("\1\2", 2), 0x201);
 }
 
-static const enum al_msg_type types[] = {AL_MSG_HELLO,   AL_MSG_SPAWN,   AL_MSG_SPAWNED,
-                                         AL_MSG_REFUSED, AL_MSG_STARTED, AL_MSG_COMPILED,
-                                         AL_MSG_EXIT,    AL_MSG_KILL,    AL_MSG_SIGNAL};
+static const enum al_msg_type types[] = {
+    AL_MSG_HELLO,    AL_MSG_SPAWN, AL_MSG_SPAWNED, AL_MSG_REFUSED, AL_MSG_STARTED,
+    AL_MSG_COMPILED, AL_MSG_EXIT,  AL_MSG_KILL,    AL_MSG_SIGNAL,  AL_MSG_USAGE};
 static const char *const type_names[] = {"hello",    "spawn", "spawned", "refused", "started",
-                                         "compiled", "exit",  "kill",    "signal"};
+                                         "compiled", "exit",  "kill",    "signal",  "usage"};
 
 #define TYPES    (sizeof types / sizeof types[0])
 #define BAD_ROWS (sizeof bad_rows / sizeof bad_rows[0])

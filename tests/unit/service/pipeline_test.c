@@ -41,8 +41,8 @@ static struct al_job *run_job(struct test_backend *backend, struct al_test_job s
                               bool cancelled, bool skip, struct al_job_info *ret)
 {
     struct al_jobs *jobs = al_jobs_create(1);
-    struct al_pipeline pipeline;
-    assert_int_equal(al_pipeline_init(&pipeline, jobs, 250), 0);
+    struct al_pipeline pipeline = {.jobs = jobs, .deadline_margin_ms = 250};
+    assert_int_equal(al_pipeline_init(&pipeline), 0);
     backend->base = (struct al_backend){.ops = &ops, .name = "b", .version = "1"};
     settings.backend = &backend->base;
     settings.ring_bytes = al_ring_bytes_for(1000);
