@@ -203,7 +203,7 @@ static bool check_leaf_node(struct walk *w, struct node *node, struct key from)
     if (node->head.flags & NODE_BIG && !follow_overflow(w, node)) {
         return false;
     }
-    w->bytes += al_audit_footprint(w->page_bytes, key_len, node->data_len);
+    w->bytes += al_cache_audit_footprint(w->page_bytes, key_len, node->data_len);
     return w->which == TREE_RECORDS || check_free_pages(w, node);
 }
 
@@ -319,7 +319,7 @@ static bool load_meta(struct walk *w)
     return true;
 }
 
-const char *al_audit_file(const uint8_t *data, size_t len, struct al_audit *ret)
+const char *al_cache_audit_file(const uint8_t *data, size_t len, struct al_cache_audit *ret)
 {
     struct walk w = {.data = data, .len = len};
     if (!load_meta(&w)) {
@@ -334,12 +334,12 @@ const char *al_audit_file(const uint8_t *data, size_t len, struct al_audit *ret)
     if (!sound) {
         return w.wrong;
     }
-    *ret = (struct al_audit){w.page_bytes, w.saw.entries, w.bytes};
+    *ret = (struct al_cache_audit){w.page_bytes, w.saw.entries, w.bytes};
     return NULL;
 }
 
 /* LMDB keeps a node on its page when two of its size fit there. */
-uint64_t al_audit_footprint(uint32_t page_bytes, size_t key_len, size_t len)
+uint64_t al_cache_audit_footprint(uint32_t page_bytes, size_t key_len, size_t len)
 {
     size_t head = sizeof(struct node_head) + key_len;
     size_t most = (((page_bytes - sizeof(struct page_head)) / 2) & ~(size_t)1) - sizeof(uint16_t);

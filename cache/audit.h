@@ -16,16 +16,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct al_audit {
+struct al_cache_audit {
     uint32_t page_bytes;
     uint64_t entries; /* in the tree of records */
     uint64_t bytes;   /* sum of their footprints */
 };
 
 /* NULL and figures when the bytes are a sound file; else why not, a constant text. */
-const char *al_audit_file(const uint8_t *data, size_t len, struct al_audit *ret);
+const char *al_cache_audit_file(const uint8_t *data, size_t len, struct al_cache_audit *ret);
 
 /* What a record of `len` bytes under a key of `key_len` bytes takes of a file with that page size:
  * a node in a leaf, or a node and whole pages. A node counts twice, since leaves are about half
  * full once entries come and go. */
-uint64_t al_audit_footprint(uint32_t page_bytes, size_t key_len, size_t len);
+uint64_t al_cache_audit_footprint(uint32_t page_bytes, size_t key_len, size_t len);

@@ -42,12 +42,12 @@ static struct al_cache *create(const char *dir, const struct al_cache_limits *li
     }
     c->limits = fill_in(limits);
     c->clock = *clock;
-    if (al_recency_init(&c->recency, c->limits.max_bytes / KEY_BYTES_GUESS) < 0) {
+    if (al_cache_recency_init(&c->recency, c->limits.max_bytes / KEY_BYTES_GUESS) < 0) {
         free(c);
         return NULL;
     }
-    if (al_store_init(&c->store, dir, 2 * c->limits.max_bytes + MAP_SPARE) < 0) {
-        al_recency_finish(&c->recency);
+    if (al_cache_store_init(&c->store, dir, 2 * c->limits.max_bytes + MAP_SPARE) < 0) {
+        al_cache_recency_finish(&c->recency);
         free(c);
         return NULL;
     }
@@ -69,7 +69,7 @@ int al_cache_open_clock(const char *dir, const struct al_cache_limits *limits,
         return al_err_errno(err, ENOMEM, "cache");
     }
     pthread_mutex_lock(&c->writer);
-    al_upkeep_open(c);
+    al_cache_upkeep_open(c);
     pthread_mutex_unlock(&c->writer);
     *ret = c;
     return 0;
@@ -87,9 +87,9 @@ void al_cache_close(struct al_cache *c)
     if (!c) {
         return;
     }
-    al_store_close(&c->store);
-    al_store_finish(&c->store);
-    al_recency_finish(&c->recency);
+    al_cache_store_close(&c->store, true);
+    al_cache_store_finish(&c->store);
+    al_cache_recency_finish(&c->recency);
     pthread_mutex_destroy(&c->writer);
     pthread_mutex_destroy(&c->trouble_lock);
     free(c);
@@ -107,7 +107,7 @@ static bool is_young(const struct al_cache *c, const struct al_cache_ask *ask, i
     return age_ns >= 0; /* stored in the future: the clock was set back, its age is not known */
 }
 
-static bool fits(const struct al_cache_ask *ask, const struct al_record *record)
+static bool fits(const struct al_cache_ask *ask, const struct al_cache_record *record)
 {
     int64_t took_us = record->result.duration_us + record->result.compile.duration_us;
     size_t larger =
@@ -121,13 +121,16 @@ static bool read_entry(struct al_cache *c, const uint8_t *key, const struct al_c
 {
     uint8_t *data;
     size_t len;
-    struct al_record record;
-    int rc = al_store_read(&c->store, key, &data, &len);
-    if (rc != 0) {
-        al_upkeep_reading_failed(c, rc);
+    struct al_cache_record record;
+    if (atomic_load(&c->damaged)) {
         return false;
     }
-    int r = al_record_decode(key, data, len, &record);
+    int rc = al_cache_store_read(&c->store, key, &data, &len);
+    if (rc != 0) {
+        al_cache_upkeep_reading_failed(c, rc);
+        return false;
+    }
+    int r = al_cache_record_decode(key, data, len, &record);
     if (r < 0) {
         if (r == -EBADMSG) {
             al_cache_note_fault(c, "a damaged record was passed over");
@@ -150,7 +153,7 @@ bool al_cache_get(struct al_cache *c, const uint8_t key[AL_CACHE_KEY_LEN],
 {
     bool hit = read_entry(c, key, ask, ret);
     if (hit) {
-        al_recency_touch(&c->recency, key);
+        al_cache_recency_touch(&c->recency, key);
     }
     atomic_fetch_add_explicit(hit ? &c->hits : &c->misses, 1, memory_order_relaxed);
     return hit;

@@ -6,7 +6,8 @@
  * caller: the cache then misses and stores nothing, says so in its stats, and tries again about a
  * second later. A wrong result is never returned: each record has a checksum, and a file is checked
  * in whole before it is opened. What is not survived is a file that something else overwrites, in
- * place, while it is open.
+ * place, while it is open; one that is cut short or removed is noticed. Files set aside are never
+ * removed.
  *
  * Eviction is approximately least-recently-used. The time of last use is kept in memory (see
  * recency.h), so a hit writes nothing; a hand goes round the keys, which lie at random since they

@@ -20,7 +20,7 @@ static int open_dir(const char *dir)
     return fd < 0 ? -errno : fd;
 }
 
-int al_data_file_prepare(const char *dir)
+int al_cache_data_file_prepare(const char *dir)
 {
     if (mkdir(dir, 0700) < 0 && errno != EEXIST) {
         return -errno;
@@ -33,7 +33,7 @@ int al_data_file_prepare(const char *dir)
     return fd < 0 ? -errno : -posix_fallocate(fd, 0, LOCK_FILE_BYTES);
 }
 
-static int check_open_file(int fd, struct al_data_file *ret)
+static int check_open_file(int fd, struct al_cache_data_file *ret)
 {
     struct stat st;
     if (fstat(fd, &st) < 0) {
@@ -48,14 +48,14 @@ static int check_open_file(int fd, struct al_data_file *ret)
     if (data == MAP_FAILED) {
         return -errno;
     }
-    ret->wrong = al_audit_file(data, (size_t)st.st_size, &ret->audit);
+    ret->wrong = al_cache_audit_file(data, (size_t)st.st_size, &ret->audit);
     munmap(data, (size_t)st.st_size);
     return 0;
 }
 
-int al_data_file_check(const char *dir, struct al_data_file *ret)
+int al_cache_data_file_check(const char *dir, struct al_cache_data_file *ret)
 {
-    struct al_data_file file = {.fresh = true};
+    struct al_cache_data_file file = {.fresh = true};
     al_auto_close int folder = open_dir(dir);
     if (folder < 0) {
         return folder;
@@ -73,7 +73,7 @@ static bool is_there(int folder, const char *name)
     return faccessat(folder, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-int al_data_file_set_aside(const char *dir, char *ret_name, size_t size)
+int al_cache_data_file_set_aside(const char *dir, char *ret_name, size_t size)
 {
     char name[NAME_MAX + 1];
     struct tm tm;
@@ -93,7 +93,7 @@ int al_data_file_set_aside(const char *dir, char *ret_name, size_t size)
     return 0;
 }
 
-int al_data_file_remove(const char *dir)
+int al_cache_data_file_remove(const char *dir)
 {
     al_auto_close int folder = open_dir(dir);
     if (folder < 0) {

@@ -13,20 +13,20 @@
 #define AL_DATA_FILE_NAME "data.mdb"
 #define AL_LOCK_FILE_NAME "lock.mdb"
 
-struct al_data_file {
+struct al_cache_data_file {
     bool fresh;        /* there is none, or an empty one */
     const char *wrong; /* what is wrong with it, a constant text; NULL: nothing */
     uint64_t bytes;    /* its length */
-    struct al_audit audit;
+    struct al_cache_audit audit;
 };
 
 /* Makes the folder (not those above it), and gives the lock file its blocks: LMDB writes to that
  * through a map, where a full disk would be a SIGBUS. */
-int al_data_file_prepare(const char *dir);
+int al_cache_data_file_prepare(const char *dir);
 
-int al_data_file_check(const char *dir, struct al_data_file *ret);
+int al_cache_data_file_check(const char *dir, struct al_cache_data_file *ret);
 
 /* Renames it to data.mdb.TIME; `ret_name` is the new name. */
-int al_data_file_set_aside(const char *dir, char *ret_name, size_t size);
+int al_cache_data_file_set_aside(const char *dir, char *ret_name, size_t size);
 
-int al_data_file_remove(const char *dir);
+int al_cache_data_file_remove(const char *dir);

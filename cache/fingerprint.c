@@ -38,26 +38,26 @@ enum tag {
 };
 
 /* A tag's byte and a number: a value, a count, or the length of the bytes that follow. */
-static void add_number(struct al_digest *d, enum tag tag, uint64_t number)
+static void add_number(struct al_cache_digest *d, enum tag tag, uint64_t number)
 {
     uint8_t head[9] = {(uint8_t)tag};
     uint64_t little = htole64(number);
     memcpy(head + 1, &little, sizeof little);
-    al_digest_add(d, head, sizeof head);
+    al_cache_digest_add(d, head, sizeof head);
 }
 
-static void add_bytes(struct al_digest *d, enum tag tag, struct al_bytes bytes)
+static void add_bytes(struct al_cache_digest *d, enum tag tag, struct al_bytes bytes)
 {
     add_number(d, tag, bytes.len);
-    al_digest_add(d, bytes.data, bytes.len);
+    al_cache_digest_add(d, bytes.data, bytes.len);
 }
 
-static void add_text(struct al_digest *d, enum tag tag, const char *text)
+static void add_text(struct al_cache_digest *d, enum tag tag, const char *text)
 {
     add_bytes(d, tag, (struct al_bytes){(const uint8_t *)text, strlen(text)});
 }
 
-static void add_texts(struct al_digest *d, enum tag tag, const char *const *texts, size_t n)
+static void add_texts(struct al_cache_digest *d, enum tag tag, const char *const *texts, size_t n)
 {
     add_number(d, tag, n);
     for (size_t i = 0; i < n; i++) {
@@ -99,7 +99,8 @@ static const void **sort_items(const void *items, size_t n, size_t size,
     return sorted;
 }
 
-static int add_sorted_texts(struct al_digest *d, enum tag tag, const char *const *texts, size_t n)
+static int add_sorted_texts(struct al_cache_digest *d, enum tag tag, const char *const *texts,
+                            size_t n)
 {
     const char **sorted = calloc(n + 1, sizeof *sorted);
     if (!sorted) {
@@ -114,7 +115,7 @@ static int add_sorted_texts(struct al_digest *d, enum tag tag, const char *const
     return 0;
 }
 
-static int add_files(struct al_digest *d, const struct al_job_spec *spec)
+static int add_files(struct al_cache_digest *d, const struct al_job_spec *spec)
 {
     const void **sorted =
         sort_items(spec->files, spec->n_files, sizeof *spec->files, compare_files);
@@ -132,7 +133,7 @@ static int add_files(struct al_digest *d, const struct al_job_spec *spec)
     return 0;
 }
 
-static int add_env(struct al_digest *d, const struct al_job_spec *spec)
+static int add_env(struct al_cache_digest *d, const struct al_job_spec *spec)
 {
     const void **sorted = sort_items(spec->env, spec->n_env, sizeof *spec->env, compare_env);
     if (!sorted) {
@@ -148,7 +149,7 @@ static int add_env(struct al_digest *d, const struct al_job_spec *spec)
     return 0;
 }
 
-static void add_program(struct al_digest *d, const struct al_job_spec *spec)
+static void add_program(struct al_cache_digest *d, const struct al_job_spec *spec)
 {
     add_text(d, TAG_LANGUAGE, spec->language->name);
     add_text(d, TAG_LANGUAGE_VERSION, spec->language->version);
@@ -162,7 +163,7 @@ static void add_program(struct al_digest *d, const struct al_job_spec *spec)
     add_text(d, TAG_WORKDIR, spec->workdir);
 }
 
-static void add_limits(struct al_digest *d, const struct al_job_spec *spec)
+static void add_limits(struct al_cache_digest *d, const struct al_job_spec *spec)
 {
     add_number(d, TAG_NETWORK, spec->network);
     add_number(d, TAG_CPU_MS, (uint64_t)spec->quotas.cpu_ms);
@@ -176,9 +177,9 @@ static void add_limits(struct al_digest *d, const struct al_job_spec *spec)
 int al_fingerprint(const struct al_job_spec *spec, const char *backend, const char *backend_version,
                    uint8_t ret[AL_FINGERPRINT_LEN])
 {
-    struct al_digest d;
+    struct al_cache_digest d;
     uint8_t sum[AL_DIGEST_LEN];
-    al_digest_begin(&d);
+    al_cache_digest_begin(&d);
     add_number(&d, TAG_VERSION, AL_FINGERPRINT_VERSION);
     add_text(&d, TAG_BACKEND, backend);
     add_text(&d, TAG_BACKEND_VERSION, backend_version);
@@ -188,7 +189,7 @@ int al_fingerprint(const struct al_job_spec *spec, const char *backend, const ch
     int r = add_files(&d, spec) ?: add_env(&d, spec) ?:
             add_sorted_texts(&d, TAG_ARTIFACTS, spec->artifacts, spec->n_artifacts) ?:
             add_sorted_texts(&d, TAG_HOSTS, spec->hosts, spec->n_hosts);
-    int ended = al_digest_end(&d, sum);
+    int ended = al_cache_digest_end(&d, sum);
     r = r ? r : ended;
     if (r == 0) {
         memcpy(ret, sum, sizeof sum);

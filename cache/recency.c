@@ -13,23 +13,24 @@
 #define TAG_BITS 24
 #define TAG_MASK ((UINT64_C(1) << TAG_BITS) - 1)
 
-int al_recency_init(struct al_recency *r, uint64_t keys)
+int al_cache_recency_init(struct al_cache_recency *r, uint64_t keys)
 {
     uint64_t slots = SLOTS_MIN;
     while (slots < keys && slots < SLOTS_MAX) {
         slots *= 2;
     }
-    *r = (struct al_recency){.slots = calloc(slots, sizeof *r->slots), .mask = slots / WAYS - 1};
+    *r = (struct al_cache_recency){.slots = calloc(slots, sizeof *r->slots),
+                                   .mask = slots / WAYS - 1};
     return r->slots ? 0 : -ENOMEM;
 }
 
-void al_recency_finish(struct al_recency *r)
+void al_cache_recency_finish(struct al_cache_recency *r)
 {
     free(r->slots);
     r->slots = NULL;
 }
 
-static _Atomic uint64_t *find_bucket(const struct al_recency *r, const uint8_t *key)
+static _Atomic uint64_t *find_bucket(const struct al_cache_recency *r, const uint8_t *key)
 {
     uint64_t hash;
     memcpy(&hash, key, sizeof hash);
@@ -63,7 +64,7 @@ static _Atomic uint64_t *choose_slot(_Atomic uint64_t *bucket, uint64_t tag)
     return oldest;
 }
 
-void al_recency_touch(struct al_recency *r, const uint8_t *key)
+void al_cache_recency_touch(struct al_cache_recency *r, const uint8_t *key)
 {
     uint64_t tag = make_tag(key);
     uint64_t tick = atomic_fetch_add_explicit(&r->now, 1, memory_order_relaxed) + 1;
@@ -71,7 +72,7 @@ void al_recency_touch(struct al_recency *r, const uint8_t *key)
                           memory_order_relaxed);
 }
 
-uint64_t al_recency_of(const struct al_recency *r, const uint8_t *key)
+uint64_t al_cache_recency_of(const struct al_cache_recency *r, const uint8_t *key)
 {
     const _Atomic uint64_t *bucket = find_bucket(r, key);
     uint64_t tag = make_tag(key);

@@ -38,31 +38,31 @@ _Static_assert(sizeof(struct head) == 112, "the layout is part of the version");
 
 #define SEALED_FROM offsetof(struct head, stored_wall_ns)
 
-size_t al_record_size(const struct al_result *result, const struct al_bytes out[2])
+size_t al_cache_record_size(const struct al_result *result, const struct al_bytes out[2])
 {
-    if (out[0].len > AL_RECORD_BYTES_MAX || out[1].len > AL_RECORD_BYTES_MAX) {
+    if (out[0].len > AL_CACHE_RECORD_BYTES_MAX || out[1].len > AL_CACHE_RECORD_BYTES_MAX) {
         return 0;
     }
     uint64_t size = (uint64_t)sizeof(struct head) + result->compile.output.len + out[0].len +
                     out[1].len + strnlen(result->error, sizeof result->error - 1);
-    return size > AL_RECORD_BYTES_MAX ? 0 : (size_t)size;
+    return size > AL_CACHE_RECORD_BYTES_MAX ? 0 : (size_t)size;
 }
 
 static int checksum(const uint8_t *key, const uint8_t *data, size_t len, uint8_t ret[CHECKSUM_LEN])
 {
-    struct al_digest d;
+    struct al_cache_digest d;
     uint8_t sum[AL_DIGEST_LEN];
-    al_digest_begin(&d);
-    al_digest_add(&d, key, AL_RECORD_KEY_LEN);
-    al_digest_add(&d, data + SEALED_FROM, len - SEALED_FROM);
-    int r = al_digest_end(&d, sum);
+    al_cache_digest_begin(&d);
+    al_cache_digest_add(&d, key, AL_CACHE_RECORD_KEY_LEN);
+    al_cache_digest_add(&d, data + SEALED_FROM, len - SEALED_FROM);
+    int r = al_cache_digest_end(&d, sum);
     if (r == 0) {
         memcpy(ret, sum, CHECKSUM_LEN);
     }
     return r;
 }
 
-bool al_record_seal(const uint8_t key[AL_RECORD_KEY_LEN], uint8_t *data, size_t len)
+bool al_cache_record_seal(const uint8_t key[AL_CACHE_RECORD_KEY_LEN], uint8_t *data, size_t len)
 {
     struct head h;
     if (len < sizeof h) {
@@ -70,7 +70,7 @@ bool al_record_seal(const uint8_t key[AL_RECORD_KEY_LEN], uint8_t *data, size_t 
     }
     memcpy(&h, data, sizeof h);
     h.magic = htole32(MAGIC);
-    h.version = htole32(AL_RECORD_VERSION);
+    h.version = htole32(AL_CACHE_RECORD_VERSION);
     if (checksum(key, data, len, h.checksum) < 0) {
         return false;
     }
@@ -86,8 +86,9 @@ static uint8_t *append(uint8_t *to, const void *data, size_t len)
     return to + len;
 }
 
-int al_record_encode(const uint8_t key[AL_RECORD_KEY_LEN], const struct al_result *result,
-                     const struct al_bytes out[2], int64_t stored_wall_ns, uint8_t *ret_data)
+int al_cache_record_encode(const uint8_t key[AL_CACHE_RECORD_KEY_LEN],
+                           const struct al_result *result, const struct al_bytes out[2],
+                           int64_t stored_wall_ns, uint8_t *ret_data)
 {
     const struct al_compile *compile = &result->compile;
     size_t error_len = strnlen(result->error, sizeof result->error - 1);
@@ -116,15 +117,15 @@ int al_record_encode(const uint8_t key[AL_RECORD_KEY_LEN], const struct al_resul
     to = append(to, out[0].data, out[0].len);
     to = append(to, out[1].data, out[1].len);
     to = append(to, result->error, error_len);
-    return al_record_seal(key, ret_data, (size_t)(to - ret_data)) ? 0 : -ENOMEM;
+    return al_cache_record_seal(key, ret_data, (size_t)(to - ret_data)) ? 0 : -ENOMEM;
 }
 
 static bool is_ours(const struct head *h)
 {
-    return le32toh(h->magic) == MAGIC && le32toh(h->version) == AL_RECORD_VERSION;
+    return le32toh(h->magic) == MAGIC && le32toh(h->version) == AL_CACHE_RECORD_VERSION;
 }
 
-bool al_record_peek(const uint8_t *data, size_t len, int64_t *ret_stored_wall_ns)
+bool al_cache_record_peek(const uint8_t *data, size_t len, int64_t *ret_stored_wall_ns)
 {
     struct head h;
     if (len < sizeof h) {
@@ -189,8 +190,8 @@ static int check(const uint8_t *key, const uint8_t *data, size_t len, struct hea
     return r < 0 ? r : memcmp(sum, h->checksum, sizeof sum) == 0 ? 0 : -EBADMSG;
 }
 
-int al_record_decode(const uint8_t key[AL_RECORD_KEY_LEN], const uint8_t *data, size_t len,
-                     struct al_record *ret)
+int al_cache_record_decode(const uint8_t key[AL_CACHE_RECORD_KEY_LEN], const uint8_t *data,
+                           size_t len, struct al_cache_record *ret)
 {
     struct head h;
     int r = check(key, data, len, &h);
@@ -201,7 +202,7 @@ int al_record_decode(const uint8_t key[AL_RECORD_KEY_LEN], const uint8_t *data, 
         return -EBADMSG;
     }
     const uint8_t *at = data + sizeof h;
-    struct al_record record = {.stored_wall_ns = (int64_t)le64toh(h.stored_wall_ns)};
+    struct al_cache_record record = {.stored_wall_ns = (int64_t)le64toh(h.stored_wall_ns)};
     al_result_init(&record.result);
     read_figures(&h, &record.result);
     r = al_buf_append(&record.result.compile.output, at, le32toh(h.compile_output_len));

@@ -33,8 +33,8 @@ static void judge(const struct al_cache *c, const MDB_val *key, const MDB_val *v
                   int64_t now_ns, struct candidate *ret)
 {
     memcpy(ret->key, key->mv_data, sizeof ret->key);
-    ret->used = al_recency_of(&c->recency, ret->key);
-    ret->dead = !al_record_peek(value->mv_data, value->mv_size, &ret->stored_wall_ns) ||
+    ret->used = al_cache_recency_of(&c->recency, ret->key);
+    ret->dead = !al_cache_record_peek(value->mv_data, value->mv_size, &ret->stored_wall_ns) ||
                 (c->limits.max_age_ms > 0 && ret->stored_wall_ns < now_ns &&
                  (now_ns - ret->stored_wall_ns) / 1000000 > c->limits.max_age_ms);
 }
@@ -96,8 +96,8 @@ static int take_sample(struct al_cache *c, MDB_txn *txn, size_t most, struct can
     return rc;
 }
 
-int al_shrink_delete(struct al_cache *c, MDB_txn *txn, const uint8_t *key,
-                     struct al_cache_change *change)
+int al_cache_shrink_delete(struct al_cache *c, MDB_txn *txn, const uint8_t *key,
+                           struct al_cache_change *change)
 {
     MDB_val name = {AL_CACHE_KEY_LEN, (void *)key};
     MDB_val old;
@@ -105,7 +105,7 @@ int al_shrink_delete(struct al_cache *c, MDB_txn *txn, const uint8_t *key,
     if (rc != 0) {
         return rc == MDB_NOTFOUND ? 0 : rc;
     }
-    uint64_t bytes = al_audit_footprint(c->store.page_bytes, AL_CACHE_KEY_LEN, old.mv_size);
+    uint64_t bytes = al_cache_audit_footprint(c->store.page_bytes, AL_CACHE_KEY_LEN, old.mv_size);
     rc = mdb_del(txn, c->store.dbi, &name, NULL);
     if (rc == 0) {
         change->entries--;
@@ -141,12 +141,13 @@ static int shrink_round(struct al_cache *c, MDB_txn *txn, uint64_t bytes,
         }
         evicted += !sample[i].dead;
         change->evictions++;
-        rc = al_shrink_delete(c, txn, sample[i].key, change);
+        rc = al_cache_shrink_delete(c, txn, sample[i].key, change);
     }
     return rc;
 }
 
-int al_shrink_for(struct al_cache *c, MDB_txn *txn, uint64_t bytes, struct al_cache_change *change)
+int al_cache_shrink_for(struct al_cache *c, MDB_txn *txn, uint64_t bytes,
+                        struct al_cache_change *change)
 {
     int rc = 0;
     int rounds = 0;

@@ -12,8 +12,8 @@
 struct al_cache {
     struct al_cache_limits limits;
     struct al_cache_clock clock;
-    struct al_recency recency;
-    struct al_store store;
+    struct al_cache_recency recency;
+    struct al_cache_store store;
 
     pthread_mutex_t writer; /* guards the three below, and every change of the store */
     uint8_t hand[AL_CACHE_KEY_LEN];
@@ -42,11 +42,12 @@ struct al_cache_change {
 };
 
 /* Removes the entry if it is there. 0 or an LMDB code. */
-int al_shrink_delete(struct al_cache *c, MDB_txn *txn, const uint8_t *key,
-                     struct al_cache_change *change);
+int al_cache_shrink_delete(struct al_cache *c, MDB_txn *txn, const uint8_t *key,
+                           struct al_cache_change *change);
 
 /* Moves the hand on: drops what is too old, and evicts until `bytes` more fit. ENOBUFS when it took
  * out as many as one transaction may and there is no room yet; commit all the same. */
-int al_shrink_for(struct al_cache *c, MDB_txn *txn, uint64_t bytes, struct al_cache_change *change);
+int al_cache_shrink_for(struct al_cache *c, MDB_txn *txn, uint64_t bytes,
+                        struct al_cache_change *change);
 
 void al_cache_note_fault(struct al_cache *c, const char *text);

@@ -16,10 +16,10 @@
 #define WRONG_FORMAT  "written by another version"
 #define FOUND_DAMAGED "was found damaged while in use"
 
-int al_store_init(struct al_store *s, const char *dir, uint64_t map_max)
+int al_cache_store_init(struct al_cache_store *s, const char *dir, uint64_t map_max)
 {
     pthread_rwlockattr_t attr;
-    *s = (struct al_store){.dir = strdup(dir), .map_max = map_max};
+    *s = (struct al_cache_store){.dir = strdup(dir), .map_max = map_max};
     if (!s->dir) {
         return -ENOMEM;
     }
@@ -33,13 +33,13 @@ int al_store_init(struct al_store *s, const char *dir, uint64_t map_max)
     return -r;
 }
 
-void al_store_finish(struct al_store *s)
+void al_cache_store_finish(struct al_cache_store *s)
 {
     pthread_rwlock_destroy(&s->in_use);
     free(s->dir);
 }
 
-static uint64_t choose_map_bytes(const struct al_store *s, uint64_t file_bytes)
+static uint64_t choose_map_bytes(const struct al_cache_store *s, uint64_t file_bytes)
 {
     uint64_t bytes = MAP_FIRST;
     while (bytes < file_bytes) {
@@ -51,7 +51,7 @@ static uint64_t choose_map_bytes(const struct al_store *s, uint64_t file_bytes)
 /* 0 when the file is of our format or has none yet and gets it; MDB_VERSION_MISMATCH. */
 static int claim_format(MDB_env *env, MDB_dbi *ret_dbi)
 {
-    uint32_t format = AL_STORE_FORMAT;
+    uint32_t format = AL_CACHE_STORE_FORMAT;
     MDB_val key = {sizeof FORMAT_KEY - 1, FORMAT_KEY};
     MDB_val found;
     MDB_txn *txn;
@@ -93,7 +93,7 @@ static int set_up(MDB_env *env, const char *dir, uint64_t map_bytes, MDB_dbi *re
     return rc ? rc : claim_format(env, ret_dbi);
 }
 
-static int open_sound_file(struct al_store *s, const struct al_data_file *file)
+static int open_sound_file(struct al_cache_store *s, const struct al_cache_data_file *file)
 {
     MDB_env *env;
     MDB_dbi dbi = 0;
@@ -107,7 +107,7 @@ static int open_sound_file(struct al_store *s, const struct al_data_file *file)
     if (rc != 0) {
         mdb_env_close(env);
         if (file->fresh) {
-            al_data_file_remove(s->dir); /* half a file would look like a damaged one */
+            al_cache_data_file_remove(s->dir); /* half a file would look like a damaged one */
         }
         return rc;
     }
@@ -117,14 +117,15 @@ static int open_sound_file(struct al_store *s, const struct al_data_file *file)
     s->page_bytes = stat.ms_psize;
     atomic_store(&s->file_bytes, 0);
     pthread_rwlock_unlock(&s->in_use);
-    al_store_committed(s);
+    al_cache_store_committed(s);
     return 0;
 }
 
-static int set_aside(struct al_store *s, const char *why, struct al_store_opened *opened)
+static int set_aside(struct al_cache_store *s, const char *why,
+                     struct al_cache_store_opened *opened)
 {
     char name[64];
-    int r = al_data_file_set_aside(s->dir, name, sizeof name);
+    int r = al_cache_data_file_set_aside(s->dir, name, sizeof name);
     if (r == 0) {
         snprintf(opened->trouble, sizeof opened->trouble, "%s set aside as %s: %s",
                  AL_DATA_FILE_NAME, name, why);
@@ -133,11 +134,11 @@ static int set_aside(struct al_store *s, const char *why, struct al_store_opened
 }
 
 /* Leaves a file that may be opened, or none. 0 or -errno. */
-static int tidy_file(struct al_store *s, bool distrust, struct al_data_file *file,
-                     struct al_store_opened *opened)
+static int tidy_file(struct al_cache_store *s, bool distrust, struct al_cache_data_file *file,
+                     struct al_cache_store_opened *opened)
 {
-    int r = al_data_file_prepare(s->dir);
-    r = r ? r : al_data_file_check(s->dir, file);
+    int r = al_cache_data_file_prepare(s->dir);
+    r = r ? r : al_cache_data_file_check(s->dir, file);
     if (r < 0 || file->fresh) {
         return r;
     }
@@ -145,20 +146,20 @@ static int tidy_file(struct al_store *s, bool distrust, struct al_data_file *fil
     if (!why && file->bytes <= s->map_max) {
         return 0;
     }
-    r = why ? set_aside(s, why, opened) : al_data_file_remove(s->dir);
-    *file = (struct al_data_file){.fresh = true};
+    r = why ? set_aside(s, why, opened) : al_cache_data_file_remove(s->dir);
+    *file = (struct al_cache_data_file){.fresh = true};
     return r;
 }
 
-int al_store_open(struct al_store *s, bool distrust, struct al_store_opened *ret)
+int al_cache_store_open(struct al_cache_store *s, bool distrust, struct al_cache_store_opened *ret)
 {
-    struct al_data_file file = {0};
-    struct al_store_opened opened = {0};
+    struct al_cache_data_file file = {0};
+    struct al_cache_store_opened opened = {0};
     int rc = -tidy_file(s, distrust, &file, &opened);
     rc = rc ? rc : open_sound_file(s, &file);
     if (rc == MDB_VERSION_MISMATCH) {
         rc = -set_aside(s, WRONG_FORMAT, &opened);
-        file = (struct al_data_file){.fresh = true};
+        file = (struct al_cache_data_file){.fresh = true};
         rc = rc ? rc : open_sound_file(s, &file);
     }
     if (rc != 0) {
@@ -166,14 +167,15 @@ int al_store_open(struct al_store *s, bool distrust, struct al_store_opened *ret
                  AL_DATA_FILE_NAME, s->dir, mdb_strerror(rc));
     } else if (!file.fresh) {
         opened.entries = file.audit.entries - 1; /* less the format's own */
-        opened.bytes = file.audit.bytes -
-                       al_audit_footprint(s->page_bytes, sizeof FORMAT_KEY - 1, sizeof(uint32_t));
+        opened.bytes =
+            file.audit.bytes -
+            al_cache_audit_footprint(s->page_bytes, sizeof FORMAT_KEY - 1, sizeof(uint32_t));
     }
     *ret = opened;
     return rc;
 }
 
-void al_store_close(struct al_store *s)
+void al_cache_store_close(struct al_cache_store *s, bool flush)
 {
     if (!s->env) {
         return;
@@ -182,11 +184,13 @@ void al_store_close(struct al_store *s)
     pthread_rwlock_wrlock(&s->in_use);
     s->env = NULL;
     pthread_rwlock_unlock(&s->in_use);
-    mdb_env_sync(env, 1);
+    if (flush) {
+        mdb_env_sync(env, 1);
+    }
     mdb_env_close(env);
 }
 
-int al_store_grow(struct al_store *s)
+int al_cache_store_grow(struct al_cache_store *s)
 {
     MDB_envinfo info;
     int rc = mdb_env_info(s->env, &info);
@@ -200,26 +204,34 @@ int al_store_grow(struct al_store *s)
     return rc;
 }
 
+/* 0 when it has no name any more. */
 static uint64_t file_length(MDB_env *env)
 {
     int fd;
     struct stat st;
-    return mdb_env_get_fd(env, &fd) == 0 && fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
+    bool known = mdb_env_get_fd(env, &fd) == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0;
+    return known ? (uint64_t)st.st_size : 0;
 }
 
-void al_store_committed(struct al_store *s)
+bool al_cache_store_is_cut(const struct al_cache_store *s)
+{
+    uint64_t least = atomic_load(&s->file_bytes); /* before the length, which may grow */
+    return file_length(s->env) < least;
+}
+
+void al_cache_store_committed(struct al_cache_store *s)
 {
     atomic_store(&s->file_bytes, file_length(s->env));
 }
 
-static int read_record(struct al_store *s, const uint8_t *key, uint8_t **ret_data, size_t *ret_len)
+static int read_record(struct al_cache_store *s, const uint8_t *key, uint8_t **ret_data,
+                       size_t *ret_len)
 {
     MDB_txn *txn;
-    MDB_val name = {AL_RECORD_KEY_LEN, (void *)key};
+    MDB_val name = {AL_CACHE_RECORD_KEY_LEN, (void *)key};
     MDB_val value;
-    uint64_t least = atomic_load(&s->file_bytes); /* before the length, which may grow */
-    if (file_length(s->env) < least) {
-        return MDB_CORRUPTED; /* a read behind its end would be a SIGBUS */
+    if (al_cache_store_is_cut(s)) {
+        return MDB_CORRUPTED;
     }
     int rc = mdb_txn_begin(s->env, NULL, MDB_RDONLY, &txn);
     if (rc != 0) {
@@ -238,8 +250,8 @@ static int read_record(struct al_store *s, const uint8_t *key, uint8_t **ret_dat
     return rc;
 }
 
-int al_store_read(struct al_store *s, const uint8_t key[AL_RECORD_KEY_LEN], uint8_t **ret_data,
-                  size_t *ret_len)
+int al_cache_store_read(struct al_cache_store *s, const uint8_t key[AL_CACHE_RECORD_KEY_LEN],
+                        uint8_t **ret_data, size_t *ret_len)
 {
     if (pthread_rwlock_tryrdlock(&s->in_use) != 0) {
         return EBUSY;

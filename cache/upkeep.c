@@ -48,7 +48,7 @@ static void rest(struct al_cache *c)
     c->rest_until_ms = al_now_ms() + REST_MS;
 }
 
-void al_upkeep_reading_failed(struct al_cache *c, int rc)
+void al_cache_upkeep_reading_failed(struct al_cache *c, int rc)
 {
     if (rc == MDB_NOTFOUND || rc == EBUSY || rc == MDB_READERS_FULL) {
         return;
@@ -63,7 +63,7 @@ void al_upkeep_reading_failed(struct al_cache *c, int rc)
 
 static void close_file(struct al_cache *c)
 {
-    al_store_close(&c->store);
+    al_cache_store_close(&c->store, false);
     atomic_store(&c->working, false);
     atomic_store(&c->entries, 0);
     atomic_store(&c->bytes, 0);
@@ -71,7 +71,7 @@ static void close_file(struct al_cache *c)
 
 static bool remove_unwanted(struct al_cache *c)
 {
-    int r = c->unwanted ? al_data_file_remove(c->store.dir) : 0;
+    int r = c->unwanted ? al_cache_data_file_remove(c->store.dir) : 0;
     if (r < 0) {
         note_code(c, "cannot remove " AL_DATA_FILE_NAME, -r);
         return false;
@@ -80,15 +80,15 @@ static bool remove_unwanted(struct al_cache *c)
     return true;
 }
 
-bool al_upkeep_open(struct al_cache *c)
+bool al_cache_upkeep_open(struct al_cache *c)
 {
-    struct al_store_opened opened;
+    struct al_cache_store_opened opened;
     if (!remove_unwanted(c)) {
         rest(c);
         return false;
     }
     bool distrust = atomic_load(&c->damaged);
-    int rc = al_store_open(&c->store, distrust, &opened);
+    int rc = al_cache_store_open(&c->store, distrust, &opened);
     if (opened.trouble[0]) {
         al_cache_note_fault(c, opened.trouble);
     }
@@ -103,7 +103,7 @@ bool al_upkeep_open(struct al_cache *c)
     return true;
 }
 
-bool al_upkeep_ready(struct al_cache *c)
+bool al_cache_upkeep_ready(struct al_cache *c)
 {
     if (c->store.env && !atomic_load(&c->damaged)) {
         return atomic_load(&c->working) || al_now_ms() >= c->rest_until_ms;
@@ -112,14 +112,14 @@ bool al_upkeep_ready(struct al_cache *c)
         return false;
     }
     close_file(c);
-    return al_upkeep_open(c);
+    return al_cache_upkeep_open(c);
 }
 
-void al_upkeep_writing_failed(struct al_cache *c, int rc)
+void al_cache_upkeep_writing_failed(struct al_cache *c, int rc)
 {
     note_code(c, "cannot write", rc);
     if (rc == MDB_MAP_FULL) {
-        al_upkeep_begin_anew(c);
+        al_cache_upkeep_begin_anew(c);
         return;
     }
     enum severity severity = judge(rc);
@@ -132,9 +132,9 @@ void al_upkeep_writing_failed(struct al_cache *c, int rc)
     rest(c);
 }
 
-void al_upkeep_begin_anew(struct al_cache *c)
+void al_cache_upkeep_begin_anew(struct al_cache *c)
 {
     close_file(c);
     c->unwanted = true;
-    al_upkeep_open(c);
+    al_cache_upkeep_open(c);
 }

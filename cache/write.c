@@ -31,8 +31,8 @@ static int change_in(struct al_cache *c, MDB_txn *txn, const struct item *item,
 {
     MDB_val key = {AL_CACHE_KEY_LEN, (void *)item->key};
     MDB_val value = {item->len, item->data};
-    int rc = al_shrink_delete(c, txn, item->key, change);
-    rc = rc ? rc : al_shrink_for(c, txn, item->footprint, change);
+    int rc = al_cache_shrink_delete(c, txn, item->key, change);
+    rc = rc ? rc : al_cache_shrink_for(c, txn, item->footprint, change);
     rc = rc ? rc : mdb_put(txn, c->store.dbi, &key, &value, 0);
     if (rc == 0) {
         change->entries++;
@@ -52,6 +52,9 @@ static int write_once(struct al_cache *c, const struct item *item)
 {
     struct al_cache_change change = {0};
     MDB_txn *txn;
+    if (al_cache_store_is_cut(&c->store)) {
+        return MDB_CORRUPTED;
+    }
     int rc = mdb_txn_begin(c->store.env, NULL, 0, &txn);
     if (rc != 0) {
         return rc;
@@ -65,23 +68,23 @@ static int write_once(struct al_cache *c, const struct item *item)
     if (committed != 0) {
         return committed;
     }
-    al_store_committed(&c->store);
+    al_cache_store_committed(&c->store);
     count(c, &change);
     return rc;
 }
 
 static bool write_item(struct al_cache *c, struct item *item)
 {
-    item->footprint = al_audit_footprint(c->store.page_bytes, AL_CACHE_KEY_LEN, item->len);
+    item->footprint = al_cache_audit_footprint(c->store.page_bytes, AL_CACHE_KEY_LEN, item->len);
     if (item->footprint > c->limits.max_bytes) {
         return false;
     }
     int rc = write_once(c, item);
-    while ((rc == MDB_MAP_FULL || rc == MDB_MAP_RESIZED) && al_store_grow(&c->store) == 0) {
+    while ((rc == MDB_MAP_FULL || rc == MDB_MAP_RESIZED) && al_cache_store_grow(&c->store) == 0) {
         rc = write_once(c, item);
     }
     if (rc != 0 && rc != ENOBUFS) {
-        al_upkeep_writing_failed(c, rc);
+        al_cache_upkeep_writing_failed(c, rc);
         return false;
     }
     atomic_store(&c->working, true);
@@ -93,7 +96,7 @@ static bool write_locked(struct al_cache *c, struct item *item)
     if (!lock_writer(c)) {
         return false;
     }
-    bool stored = al_upkeep_ready(c) && write_item(c, item);
+    bool stored = al_cache_upkeep_ready(c) && write_item(c, item);
     pthread_mutex_unlock(&c->writer);
     return stored;
 }
@@ -101,21 +104,22 @@ static bool write_locked(struct al_cache *c, struct item *item)
 bool al_cache_put(struct al_cache *c, const uint8_t key[AL_CACHE_KEY_LEN],
                   const struct al_result *result, const struct al_bytes out[2])
 {
-    size_t len = al_record_size(result, out);
+    size_t len = al_cache_record_size(result, out);
     if (len == 0 || len > c->limits.entry_max_bytes || result->status != AL_STATUS_SUCCEEDED ||
         result->stdout_truncated || result->stderr_truncated)
     {
         return false;
     }
     al_auto_free uint8_t *data = malloc(len);
-    if (!data || al_record_encode(key, result, out, c->clock.wall_ns(c->clock.arg), data) < 0) {
+    if (!data || al_cache_record_encode(key, result, out, c->clock.wall_ns(c->clock.arg), data) < 0)
+    {
         return false;
     }
     struct item item = {.key = key, .data = data, .len = len};
     if (!write_locked(c, &item)) {
         return false;
     }
-    al_recency_touch(&c->recency, key);
+    al_cache_recency_touch(&c->recency, key);
     atomic_fetch_add_explicit(&c->puts, 1, memory_order_relaxed);
     return true;
 }
@@ -124,7 +128,7 @@ void al_cache_clear(struct al_cache *c, uint64_t *ret_entries)
 {
     pthread_mutex_lock(&c->writer);
     uint64_t entries = atomic_load(&c->entries);
-    al_upkeep_begin_anew(c);
+    al_cache_upkeep_begin_anew(c);
     pthread_mutex_unlock(&c->writer);
     if (ret_entries) {
         *ret_entries = entries;

@@ -7,8 +7,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    struct al_audit audit = {0};
-    const char *wrong = al_audit_file(data, len, &audit);
+    struct al_cache_audit audit = {0};
+    const char *wrong = al_cache_audit_file(data, len, &audit);
     if (!wrong && audit.page_bytes == 0) {
         abort();
     }

@@ -9,7 +9,7 @@
 #include "cache/record.h"
 #include "tests/fuzz/fuzz.h"
 
-static const uint8_t key[AL_RECORD_KEY_LEN];
+static const uint8_t key[AL_CACHE_RECORD_KEY_LEN];
 
 static void require(bool holds)
 {
@@ -20,17 +20,17 @@ static void require(bool holds)
 
 static void try_record(const uint8_t *data, size_t len)
 {
-    struct al_record record;
+    struct al_cache_record record;
     int64_t stored;
-    bool peeked = al_record_peek(data, len, &stored);
-    if (al_record_decode(key, data, len, &record) < 0) {
+    bool peeked = al_cache_record_peek(data, len, &stored);
+    if (al_cache_record_decode(key, data, len, &record) < 0) {
         return;
     }
     require(peeked && stored == record.stored_wall_ns);
-    require(al_record_size(&record.result, record.out) == len);
+    require(al_cache_record_size(&record.result, record.out) == len);
     uint8_t *again = malloc(len + 1);
     require(again);
-    require(al_record_encode(key, &record.result, record.out, stored, again) == 0);
+    require(al_cache_record_encode(key, &record.result, record.out, stored, again) == 0);
     require(memcmp(again, data, len) == 0);
     free(again);
     al_result_finish(&record.result);
@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     if (len > 0) {
         memcpy(sealed, data, len);
     }
-    if (al_record_seal(key, sealed, len)) {
+    if (al_cache_record_seal(key, sealed, len)) {
         try_record(sealed, len);
     }
     free(sealed);

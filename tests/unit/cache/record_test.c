@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-static const uint8_t key[AL_RECORD_KEY_LEN] = "the key of these tests .........";
+static const uint8_t key[AL_CACHE_RECORD_KEY_LEN] = "the key of these tests .........";
 
 struct subject {
     struct al_result result;
@@ -37,9 +37,9 @@ static void make(struct subject *s)
     assert_int_equal(al_buf_append(&s->result.compile.output, "warning\0", 8), 0);
     memcpy(s->result.error, "nothing to say", sizeof "nothing to say");
     const struct al_bytes out[2] = {{(const uint8_t *)"out\0\xff", 5}, {0}};
-    s->len = al_record_size(&s->result, out);
+    s->len = al_cache_record_size(&s->result, out);
     assert_in_range(s->len, 100, sizeof s->data);
-    assert_int_equal(al_record_encode(key, &s->result, out, 1234567890123, s->data), 0);
+    assert_int_equal(al_cache_record_encode(key, &s->result, out, 1234567890123, s->data), 0);
 }
 
 static void finish(struct subject *s)
@@ -51,9 +51,9 @@ static void test_decode__gives_back_what_was_encoded(void **state)
 {
     (void)state;
     struct subject s;
-    struct al_record r;
+    struct al_cache_record r;
     make(&s);
-    assert_int_equal(al_record_decode(key, s.data, s.len, &r), 0);
+    assert_int_equal(al_cache_record_decode(key, s.data, s.len, &r), 0);
     assert_int_equal(r.stored_wall_ns, 1234567890123);
     assert_int_equal(r.result.status, AL_STATUS_SUCCEEDED);
     assert_int_equal(r.result.reason, AL_REASON_EXIT);
@@ -83,11 +83,11 @@ static void test_decode__refuses_any_changed_bit(void **state)
 {
     (void)state;
     struct subject s;
-    struct al_record r;
+    struct al_cache_record r;
     make(&s);
     for (size_t bit = 0; bit < s.len * 8; bit++) {
         s.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        assert_int_equal(al_record_decode(key, s.data, s.len, &r), -EBADMSG);
+        assert_int_equal(al_cache_record_decode(key, s.data, s.len, &r), -EBADMSG);
         s.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
     }
     finish(&s);
@@ -97,13 +97,13 @@ static void test_decode__refuses_any_other_length(void **state)
 {
     (void)state;
     struct subject s;
-    struct al_record r;
+    struct al_cache_record r;
     make(&s);
     for (size_t len = 0; len < s.len; len++) {
-        assert_int_equal(al_record_decode(key, s.data, len, &r), -EBADMSG);
+        assert_int_equal(al_cache_record_decode(key, s.data, len, &r), -EBADMSG);
     }
     s.data[s.len] = 0;
-    assert_int_equal(al_record_decode(key, s.data, s.len + 1, &r), -EBADMSG);
+    assert_int_equal(al_cache_record_decode(key, s.data, s.len + 1, &r), -EBADMSG);
     finish(&s);
 }
 
@@ -111,12 +111,12 @@ static void test_decode__refuses_another_key(void **state)
 {
     (void)state;
     struct subject s;
-    struct al_record r;
-    uint8_t other[AL_RECORD_KEY_LEN];
+    struct al_cache_record r;
+    uint8_t other[AL_CACHE_RECORD_KEY_LEN];
     make(&s);
     memcpy(other, key, sizeof other);
     other[31] ^= 1;
-    assert_int_equal(al_record_decode(other, s.data, s.len, &r), -EBADMSG);
+    assert_int_equal(al_cache_record_decode(other, s.data, s.len, &r), -EBADMSG);
     finish(&s);
 }
 
@@ -125,12 +125,12 @@ static void test_decode__refuses_what_is_sealed_but_no_record(void **state)
     (void)state;
     static const size_t fields[] = {24 + 8 * 5, 24 + 8 * 7 + 21}; /* a length, the reason */
     struct subject s;
-    struct al_record r;
+    struct al_cache_record r;
     make(&s);
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         s.data[fields[i]] ^= 0x80;
-        assert_true(al_record_seal(key, s.data, s.len));
-        assert_int_equal(al_record_decode(key, s.data, s.len, &r), -EBADMSG);
+        assert_true(al_cache_record_seal(key, s.data, s.len));
+        assert_int_equal(al_cache_record_decode(key, s.data, s.len, &r), -EBADMSG);
         s.data[fields[i]] ^= 0x80;
     }
     finish(&s);
@@ -142,11 +142,11 @@ static void test_peek__tells_the_time_of_our_version_only(void **state)
     struct subject s;
     int64_t stored = 0;
     make(&s);
-    assert_true(al_record_peek(s.data, s.len, &stored));
+    assert_true(al_cache_record_peek(s.data, s.len, &stored));
     assert_int_equal(stored, 1234567890123);
-    assert_false(al_record_peek(s.data, 20, &stored));
+    assert_false(al_cache_record_peek(s.data, 20, &stored));
     s.data[4]++;
-    assert_false(al_record_peek(s.data, s.len, &stored));
+    assert_false(al_cache_record_peek(s.data, s.len, &stored));
     finish(&s);
 }
 
@@ -154,11 +154,11 @@ static void test_size__has_a_bound(void **state)
 {
     (void)state;
     struct al_result result;
-    const struct al_bytes out[2] = {{NULL, AL_RECORD_BYTES_MAX}, {NULL, SIZE_MAX}};
-    const struct al_bytes half[2] = {{NULL, AL_RECORD_BYTES_MAX}, {NULL, 0}};
+    const struct al_bytes out[2] = {{NULL, AL_CACHE_RECORD_BYTES_MAX}, {NULL, SIZE_MAX}};
+    const struct al_bytes half[2] = {{NULL, AL_CACHE_RECORD_BYTES_MAX}, {NULL, 0}};
     al_result_init(&result);
-    assert_int_equal(al_record_size(&result, out), 0);
-    assert_int_equal(al_record_size(&result, half), 0);
+    assert_int_equal(al_cache_record_size(&result, out), 0);
+    assert_int_equal(al_cache_record_size(&result, half), 0);
     al_result_finish(&result);
 }
 

@@ -24,7 +24,7 @@ int support_setup(void **state)
     struct support *s = calloc(1, sizeof *s);
     const char *tmp = getenv("TEST_TMPDIR");
     assert_non_null(s);
-    snprintf(s->root, sizeof s->root, "%.100s/cache.XXXXXX", tmp ? tmp : "/tmp");
+    snprintf(s->root, sizeof s->root, "%.400s/cache.XXXXXX", tmp ? tmp : "/tmp");
     assert_non_null(mkdtemp(s->root));
     snprintf(s->dir, sizeof s->dir, "%s/results", s->root);
     s->limits = (struct al_cache_limits){.max_bytes = 64 * SUPPORT_MIB};

@@ -10,8 +10,8 @@
 #define SUPPORT_MIB (UINT64_C(1) << 20)
 
 struct support {
-    char root[128]; /* made for the test, removed with it */
-    char dir[160];  /* the cache's, below it */
+    char root[448]; /* made for the test, removed with it */
+    char dir[512];  /* the cache's, below it */
     struct al_cache_limits limits;
     struct al_cache *cache; /* NULL: closed */
     int64_t now_ns;         /* what the cache takes for the wall clock */
