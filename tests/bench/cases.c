@@ -98,16 +98,20 @@ static void run_echo_with(struct al_bench *bench, unsigned threads)
                                .language = "python",
                                .code = "0123456789abcdef",
                                .output = "0123456789abcdef"};
+    struct al_bench_rpc cached = rpc;
+    cached.cached = true;
     struct al_contestant who[] = {
         {.name = "unary floor, 16 bytes", .once = al_floor_echo, .arg = bench->floor},
         {.name = "echo Run, 16 bytes", .once = al_bench_rpc_run, .arg = &rpc},
+        {.name = "cached Run, 16 bytes", .once = al_bench_rpc_run, .arg = &cached},
     };
     struct al_contest contest = {.threads = threads, .rounds = 40, .turn = 50 * threads};
-    run(bench, contest, who, 2);
+    run(bench, contest, who, 3);
     if (threads == 1) {
         bench->echo_ratio = ratio(&who[1], &who[0]);
+        bench->cached_ratio = ratio(&who[2], &who[0]);
     }
-    finish(who, 2);
+    finish(who, 3);
 }
 
 void al_cases_echo(struct al_bench *bench)

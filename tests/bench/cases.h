@@ -15,7 +15,7 @@ struct al_bench {
     const char *folder;      /* on a tmpfs */
     bool quick;
     /* What the aims are about; 0: not measured. */
-    double python_ratio, echo_ratio, stream_ratio;
+    double python_ratio, echo_ratio, cached_ratio, stream_ratio;
 };
 
 /* A language: plain spawn, the native backend without RPC, Run; at 1, 4 and 16 at a time. */

@@ -10,6 +10,8 @@ static Airlock__V1__RunRequest request_of(const struct al_bench_rpc *rpc)
     request.code = (ProtobufCBinaryData){.data = (uint8_t *)rpc->code, .len = strlen(rpc->code)};
     request.language = (char *)rpc->language;
     request.backend = (char *)rpc->backend;
+    request.cache_mode = rpc->cached ? AIRLOCK__V1__CACHE_MODE__CACHE_MODE_UNSPECIFIED
+                                     : AIRLOCK__V1__CACHE_MODE__CACHE_MODE_OFF;
     return request;
 }
 

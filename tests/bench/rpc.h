@@ -1,6 +1,8 @@
 /* Run and Stream of a server, through the client that everybody uses. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "client/client.h"
 #include "tests/bench/contest.h"
 #include "tests/bench/floor.h"

@@ -25,6 +25,9 @@ CONFIG = """[server]
 listen = 127.0.0.1:0
 data_dir = {dir}/data
 run_slots = 16
+[quota]
+max_inflight = 1000
+cpu_seconds_per_minute = 604800
 """
 PF_EXITING = 4
 FLAT_PERCENT = 5
@@ -147,7 +150,8 @@ def run_one(stub, backend, number):
         language, code = "python", f"print({number})"
     else:
         language, code = "bash", f"echo {number}"
-    request = pb.RunRequest(code=code.encode(), language=language, backend=backend)
+    request = pb.RunRequest(code=code.encode(), language=language, backend=backend,
+                            cache_mode=pb.CACHE_MODE_OFF)
     want = f"{number}\n".encode() if backend == "native" else code.encode()
     try:
         result = stub.Run(request, timeout=60).result
