@@ -14,6 +14,7 @@ struct al_bench_rpc {
     const char *code;
     const char *output;  /* of a Run: what it must print */
     size_t output_bytes; /* of a Stream: how much must come */
+    bool cached;         /* a Run may come from the cache */
     struct al_floor
         *raw; /* of a Stream: a connection that does not decode what comes; may be NULL */
 };
