@@ -10,57 +10,7 @@
 #include <unistd.h>
 
 #include "backends/base/cleanup.h"
-
-#define MAGIC        UINT32_C(0xbeefc0de)
-#define DATA_VERSION 1
-#define N_METAS      2
-#define NO_PAGE      UINT64_MAX
-#define DEPTH_MAX    32 /* of LMDB's own cursors */
-#define KEY_MAX      511
-
-enum page_flag { PAGE_BRANCH = 1, PAGE_LEAF = 2, PAGE_OVERFLOW = 4, PAGE_META = 8 };
-enum node_flag { NODE_BIG = 1, NODE_TREE = 2 };
-enum tree_flag { TREE_INTEGER_KEYS = 8, TREE_FLAGS = 0x7f };
-
-struct page {
-    uint64_t number;
-    uint16_t pad;
-    uint16_t flags;
-    union {
-        struct {
-            uint16_t lower; /* end of the offsets of nodes, which follow this head */
-            uint16_t upper; /* where the nodes begin */
-        };
-        uint32_t pages; /* of an overflow */
-    };
-};
-
-struct node {
-    uint16_t low, high; /* a leaf: length of the value; a branch: page number, with the flags */
-    uint16_t flags;
-    uint16_t key_len;
-};
-
-struct tree {
-    uint32_t page_size; /* in the free list's tree only */
-    uint16_t flags;
-    uint16_t depth;
-    uint64_t branches, leaves, overflows, entries;
-    uint64_t root;
-};
-
-struct meta {
-    uint32_t magic;
-    uint32_t version;
-    uint64_t address, map_size;
-    struct tree free, main;
-    uint64_t last_page;
-    uint64_t transaction;
-};
-
-_Static_assert(sizeof(struct page) == 16 && sizeof(struct node) == 8 && sizeof(struct tree) == 48 &&
-                   sizeof(struct meta) == 136,
-               "the format's own layout");
+#include "service/records/map_layout.h"
 
 struct check {
     const uint8_t *data;
@@ -100,30 +50,63 @@ static bool claim(struct check *check, uint64_t first, uint64_t n, uint64_t boun
     return true;
 }
 
+/* It may be longer than its value, which was longer when it was first put. */
 static bool check_overflow(struct check *check, uint64_t number, size_t value_len,
                            struct tree *found)
 {
     struct page page;
-    uint64_t n = (sizeof page - 1 + value_len) / check->page_size + 1;
-    if (!claim(check, number, n, check->n_pages)) {
-        return false;
+    if (number < N_METAS || number >= check->n_pages) {
+        return damaged(check, "a page lies outside of the file");
     }
     memcpy(&page, page_at(check, number), sizeof page);
-    if (page.number != number || page.flags != PAGE_OVERFLOW || page.pages != n) {
+    if (page.number != number || page.flags != PAGE_OVERFLOW ||
+        page.pages < (sizeof page - 1 + value_len) / check->page_size + 1)
+    {
         return damaged(check, "a long value is damaged");
     }
-    found->overflows += n;
-    return true;
+    found->overflows += page.pages;
+    return claim(check, number, page.pages, check->n_pages);
 }
 
-/* A walk over one tree; what it has found so far. */
+/* A walk over one tree in the order of its keys, and what it has found so far. */
 struct walk {
     struct check *check;
     const struct tree *tree;
     struct tree found;
+    const uint8_t *floor; /* the next key must be greater, or equal if this was a branch's */
+    size_t floor_len;
+    bool floor_is_branch;
     /* Of each leaf's node, with its value. NULL: values are of no interest, and no trees. */
     bool (*value)(struct check *check, const struct node *node, const uint8_t *value, size_t len);
 };
+
+/* The free list's keys are numbers. */
+static int compare_keys(const struct walk *walk, const uint8_t *key, size_t len)
+{
+    if (walk->tree->page_size != 0) {
+        uint64_t a = 0;
+        uint64_t b = 0;
+        memcpy(&a, key, len < sizeof a ? len : sizeof a);
+        memcpy(&b, walk->floor, walk->floor_len < sizeof b ? walk->floor_len : sizeof b);
+        return a == b ? 0 : a < b ? -1 : 1;
+    }
+    int order = memcmp(key, walk->floor, len < walk->floor_len ? len : walk->floor_len);
+    return order != 0 ? order : len == walk->floor_len ? 0 : len < walk->floor_len ? -1 : 1;
+}
+
+static bool check_key(struct walk *walk, const uint8_t *key, size_t len, bool leaf)
+{
+    if (walk->floor) {
+        int order = compare_keys(walk, key, len);
+        if (order < 0 || (order == 0 && !(leaf && walk->floor_is_branch))) {
+            return damaged(walk->check, "keys are out of order");
+        }
+    }
+    walk->floor = key;
+    walk->floor_len = len;
+    walk->floor_is_branch = !leaf;
+    return true;
+}
 
 static bool walk_page(struct walk *walk, uint64_t number, unsigned depth);
 
@@ -155,33 +138,65 @@ static bool walk_leaf_node(struct walk *walk, const struct node *node, const uin
     return !walk->value || walk->value(check, node, value, len);
 }
 
-static bool walk_node(struct walk *walk, const uint8_t *at, size_t room, bool leaf, unsigned depth)
+/* A branch's first key says nothing. */
+static bool walk_node(struct walk *walk, const uint8_t *at, size_t room, unsigned depth, bool first)
 {
+    bool leaf = depth == walk->tree->depth;
     struct node node;
     memcpy(&node, at, sizeof node);
     if (node.key_len > KEY_MAX || node.key_len > room - sizeof node) {
         return damaged(walk->check, "a key is damaged");
+    }
+    if ((leaf || !first) && !check_key(walk, at + sizeof node, node.key_len, leaf)) {
+        return false;
     }
     return leaf ? walk_leaf_node(walk, &node, at + sizeof node + node.key_len,
                                  room - sizeof node - node.key_len)
                 : walk_child(walk, &node, depth);
 }
 
+static size_t node_len(const uint8_t *at, bool leaf)
+{
+    struct node node;
+    memcpy(&node, at, sizeof node);
+    size_t value_len =
+        node.flags & NODE_BIG ? sizeof(uint64_t) : node.low | (size_t)node.high << 16;
+    return (sizeof node + node.key_len + (leaf ? value_len : 0) + 1) & ~(size_t)1;
+}
+
+/* The nodes lie one after the other, in any order, from `upper` to the end of the page. */
+static bool check_places(struct check *check, const uint8_t *data, const struct page *page)
+{
+    uint8_t begins[PAGE_BYTES_MAX / 16] = {0}; /* a bit for every other byte */
+    size_t n = (page->lower - sizeof *page) / 2;
+    for (size_t i = 0; i < n; i++) {
+        uint16_t at;
+        memcpy(&at, data + sizeof *page + 2 * i, sizeof at);
+        if (at < page->upper || at % 2 != 0 || at + sizeof(struct node) > check->page_size ||
+            begins[at / 16] & 1u << at / 2 % 8)
+        {
+            return damaged(check, "a node has no such place");
+        }
+        begins[at / 16] |= (uint8_t)(1u << at / 2 % 8);
+    }
+    size_t at = page->upper;
+    for (; n > 0 && at < check->page_size && begins[at / 16] & 1u << at / 2 % 8; n--) {
+        at += node_len(data + at, page->flags == PAGE_LEAF);
+    }
+    return (n == 0 && at == check->page_size) || damaged(check, "nodes overlap");
+}
+
 static bool walk_nodes(struct walk *walk, const uint8_t *data, const struct page *page,
                        unsigned depth)
 {
     size_t n = (page->lower - sizeof *page) / 2;
+    if (!check_places(walk->check, data, page)) {
+        return false;
+    }
     for (size_t i = 0; i < n; i++) {
-        uint16_t offset;
-        memcpy(&offset, data + sizeof *page + 2 * i, sizeof offset);
-        if (offset < page->upper || offset % 2 != 0 ||
-            offset + sizeof(struct node) > walk->check->page_size)
-        {
-            return damaged(walk->check, "a node lies outside of its page");
-        }
-        if (!walk_node(walk, data + offset, walk->check->page_size - offset,
-                       page->flags == PAGE_LEAF, depth))
-        {
+        uint16_t at;
+        memcpy(&at, data + sizeof *page + 2 * i, sizeof at);
+        if (!walk_node(walk, data + at, walk->check->page_size - at, depth, i == 0)) {
             return false;
         }
     }
@@ -209,7 +224,8 @@ static bool walk_page(struct walk *walk, uint64_t number, unsigned depth)
     bool leaf = depth == walk->tree->depth;
     if (page.number != number || page.flags != (leaf ? PAGE_LEAF : PAGE_BRANCH) ||
         page.lower < sizeof page || page.lower % 2 != 0 || page.lower > page.upper ||
-        page.upper > check->page_size || (page.lower - sizeof page) / 2 < least_nodes(walk, leaf))
+        page.upper > check->page_size || page.upper % 2 != 0 ||
+        (page.lower - sizeof page) / 2 < least_nodes(walk, leaf))
     {
         return damaged(check, "a page is damaged");
     }
@@ -297,7 +313,7 @@ static bool find_meta(struct check *check, size_t len, struct meta *ret)
     }
     memcpy(&metas[0], check->data + sizeof(struct page), sizeof metas[0]);
     check->page_size = metas[0].free.page_size;
-    if (metas[0].magic != MAGIC || check->page_size < 512 || check->page_size > 32768 ||
+    if (metas[0].magic != MAGIC || check->page_size < 512 || check->page_size > PAGE_BYTES_MAX ||
         (check->page_size & (check->page_size - 1)) != 0)
     {
         return damaged(check, "it is not LMDB's");
@@ -326,6 +342,31 @@ static bool count_pages(struct check *check, size_t len, const struct meta *meta
     return true;
 }
 
+/* Its keys are the transactions that made pages free. */
+static bool walk_free(struct check *check, const struct meta *meta)
+{
+    static const uint8_t none[sizeof(uint64_t)];
+    uint64_t last;
+    struct walk walk = {
+        .check = check,
+        .tree = &meta->free,
+        .floor = none,
+        .floor_len = sizeof none,
+        .value = check_free,
+    };
+    if (!walk_tree(&walk)) {
+        return false;
+    }
+    memcpy(&last, walk.floor, sizeof last);
+    return last <= meta->transaction || damaged(check, "the free list is damaged");
+}
+
+static bool walk_main(struct check *check, const struct meta *meta)
+{
+    struct walk walk = {.check = check, .tree = &meta->main, .value = check_tree};
+    return walk_tree(&walk);
+}
+
 int al_map_check(const uint8_t *data, size_t len, const char **ret_why)
 {
     struct check check = {.data = data};
@@ -335,9 +376,7 @@ int al_map_check(const uint8_t *data, size_t len, const char **ret_why)
         if (!check.seen) {
             return -ENOMEM;
         }
-        struct walk records = {.check = &check, .tree = &meta.main, .value = check_tree};
-        struct walk unused = {.check = &check, .tree = &meta.free, .value = check_free};
-        (void)(walk_tree(&records) && walk_tree(&unused));
+        (void)(walk_main(&check, &meta) && walk_free(&check, &meta));
         free(check.seen);
     }
     if (check.why) {

@@ -21,7 +21,7 @@
 #define ROUNDS   8
 #define JOBS_MAX 200000
 
-/* Twice what is promised, for a busy machine. */
+/* Twice what is promised on an idle machine. */
 #define COMMITTED_AFTER_MS 200
 
 /* Shared with the child, which outlives it here. */
@@ -115,7 +115,7 @@ static void test_records__survive_kill_9(void **state)
     struct diary *diary =
         mmap(NULL, sizeof *diary, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(diary, MAP_FAILED);
-    al_test_dir_make(dir);
+    al_test_dir_make_quick(dir);
     for (int i = 0; i < ROUNDS; i++) {
         run_round(dir, diary, &random);
     }

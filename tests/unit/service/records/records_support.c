@@ -30,6 +30,14 @@ void al_test_dir_make(char ret[128])
     assert_non_null(mkdtemp(ret));
 }
 
+void al_test_dir_make_quick(char ret[128])
+{
+    snprintf(ret, 128, "/dev/shm/records-XXXXXX");
+    if (!mkdtemp(ret)) {
+        al_test_dir_make(ret);
+    }
+}
+
 void al_test_dir_remove(const char *dir)
 {
     al_auto_closedir DIR *d = opendir(dir);

@@ -14,6 +14,8 @@ extern const struct al_records_limits al_test_limits;
 
 /* A folder of its own, removed by al_test_dir_remove. */
 void al_test_dir_make(char ret[128]);
+/* In memory, if there is such a place: what takes time there is not the disk. */
+void al_test_dir_make_quick(char ret[128]);
 void al_test_dir_remove(const char *dir);
 
 struct al_records *al_test_records_open(const char *dir, const struct al_records_limits *limits);
