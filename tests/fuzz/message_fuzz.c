@@ -57,8 +57,8 @@ static bool try_empty(const uint8_t *data, size_t len)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     int taken = try_hello(data, len) + try_spawn(data, len) + try_refused(data, len) +
-                try_compiled(data, len) + try_exit(data, len) + try_signal(data, len) + try_usage(data, len) +
-                try_empty(data, len);
+                try_compiled(data, len) + try_exit(data, len) + try_signal(data, len) +
+                try_usage(data, len) + try_empty(data, len);
     require(taken <= 1); /* no bytes are two messages */
     return 0;
 }

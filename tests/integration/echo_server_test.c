@@ -144,7 +144,8 @@ static void assert_bytes_fail(struct al_fixture *f, const char *method, const vo
 
 static void test_calls__bytes_that_are_no_message_are_invalid(void **state)
 {
-    static const char *const methods[] = {"Run", "Stream", "Kill", "GetJob", "ListBackends"};
+    static const char *const methods[] = {"Run",          "Stream",   "Kill",    "GetJob",
+                                          "ListBackends", "ListJobs", "GetQuota"};
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
         assert_bytes_fail(*state, methods[i], "\xff\xff\xff", 3, GRPC_STATUS_INVALID_ARGUMENT);
         assert_bytes_fail(*state, methods[i], NULL, 0, GRPC_STATUS_INVALID_ARGUMENT);
@@ -153,7 +154,7 @@ static void test_calls__bytes_that_are_no_message_are_invalid(void **state)
 
 static void test_calls__what_is_not_there_is_unimplemented(void **state)
 {
-    static const char *const methods[] = {"ListJobs", "GetQuota", "NoSuch", ""};
+    static const char *const methods[] = {"listJobs", "NoSuch", ""};
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
         assert_bytes_fail(*state, methods[i], "", 0, GRPC_STATUS_UNIMPLEMENTED);
     }

@@ -288,6 +288,99 @@ def what_there_is_not(stub):
 
 
 @check
+def the_cache(stub):
+    code = "echo $RANDOM $RANDOM"
+    first = run(stub, code, tenant_id="cache-a")
+    again = run(stub, code, tenant_id="cache-a")
+    assert_succeeded(again, first.stdout)
+    assert not first.cached and again.cached and again.cached_at.seconds > 0, again
+    assert first.job_id != again.job_id and first.fingerprint == again.fingerprint, again
+    assert again.cpu_seconds == first.cpu_seconds > 0, again
+    missing = grpc.StatusCode.NOT_FOUND
+    unknown = pb.GetJobRequest(job_id=again.job_id, tenant_id="cache-a")
+    assert_refused(missing, "", lambda: stub.GetJob(unknown))
+    off = run(stub, code, tenant_id="cache-a", cache_mode=pb.CACHE_MODE_OFF)
+    assert not off.cached and not off.fingerprint, off
+    fresh = run(stub, code, tenant_id="cache-a", cache_mode=pb.CACHE_MODE_REFRESH)
+    assert not fresh.cached and fresh.stdout != first.stdout, fresh
+    assert run(stub, code, tenant_id="cache-a").stdout == fresh.stdout
+    assert not run(stub, code, tenant_id="cache-b").cached
+    failing = [run(stub, "echo $RANDOM; exit 3", tenant_id="cache-a") for _ in range(2)]
+    assert not failing[0].cached and not failing[1].cached, failing
+    streamed = Stream(stub, code, tenant_id="cache-a")
+    assert not streamed.to_result().cached and streamed.stdout != fresh.stdout
+
+
+@check
+def the_egress_gate(stub):
+    code = "import urllib.request\nurllib.request.urlopen('https://Data.Example.com:8443/x')"
+    blocked = run(stub, code, "python")
+    assert_ended(blocked, pb.JOB_STATUS_EGRESS_BLOCKED, pb.REASON_EGRESS)
+    assert "data.example.com" in blocked.error and "line 2" in blocked.error, blocked
+    job = stub.GetJob(pb.GetJobRequest(job_id=blocked.job_id)).job
+    assert job.status == pb.JOB_STATUS_EGRESS_BLOCKED, job
+    assert_ended(Stream(stub, "curl https://example.com").to_result(),
+                 pb.JOB_STATUS_EGRESS_BLOCKED, pb.REASON_EGRESS)
+    result = run(stub, "print('http://127.0.0.1:80')  # http://example.com", "python")
+    assert_succeeded(result)
+    assert [f.host for f in result.egress_findings] == ["127.0.0.1"], result
+    denied = grpc.StatusCode.PERMISSION_DENIED
+    assert_refused(denied, "gate_mode", lambda: run(stub, "echo", gate_mode=pb.GATE_MODE_WARN))
+
+
+@check
+def the_quota(stub):
+    def quota():
+        return stub.GetQuota(pb.GetQuotaRequest(tenant_id="quota"))
+
+    before = quota()
+    assert (before.inflight, before.max_inflight) == (0, 8), before
+    assert before.cpu_seconds_per_minute == before.cpu_seconds_remaining == 600, before
+    sleepers = [Stream(stub, "echo ready; sleep 60", tenant_id="quota") for _ in range(8)]
+    for stream in sleepers:
+        stream.until_stdout(b"ready\n")
+    busy = quota()
+    assert busy.inflight == 8 and busy.cpu_seconds_remaining == 600 - 8 * 5, busy
+    refused = run(stub, "echo", tenant_id="quota")
+    assert_ended(refused, pb.JOB_STATUS_QUOTA_EXCEEDED, pb.REASON_QUOTA)
+    assert refused.retry_after_ms > 0 and "8" in refused.error, refused
+    assert_succeeded(run(stub, "echo", tenant_id="quota-of-another"))
+    for stream in sleepers:
+        stream.call.cancel()
+    deadline = time.monotonic() + 2
+    while quota().inflight > 0:
+        assert time.monotonic() < deadline, quota()
+        time.sleep(0.02)
+    assert 590 < quota().cpu_seconds_remaining < 600, quota()
+
+
+@check
+def records_of_jobs(stub):
+    tenant = "records"
+    ids = [run(stub, f"echo {n}; exit {n % 2}", tenant_id=tenant).job_id for n in range(5)]
+
+    def pages(**fields):
+        request = pb.ListJobsRequest(tenant_id=tenant, page_size=2, **fields)
+        while True:
+            answer = stub.ListJobs(request)
+            yield from answer.jobs
+            if not answer.next_page_token:
+                return
+            request.page_token = answer.next_page_token
+
+    assert [job.job_id for job in pages()] == ids[::-1], list(pages())
+    failed = list(pages(status=pb.JOB_STATUS_FAILED))
+    assert [job.job_id for job in failed] == [ids[3], ids[1]], failed
+    assert failed[0].result.exit_code == 1 and not failed[0].result.stdout, failed
+    assert not stub.ListJobs(pb.ListJobsRequest(tenant_id="nobody-else")).jobs
+    invalid = grpc.StatusCode.INVALID_ARGUMENT
+    forged = pb.ListJobsRequest(tenant_id=tenant, page_token="x")
+    assert_refused(invalid, "page_token", lambda: stub.ListJobs(forged))
+    large = pb.ListJobsRequest(tenant_id=tenant, page_size=1001)
+    assert_refused(invalid, "page_size", lambda: stub.ListJobs(large))
+
+
+@check
 def wrong_streams(stub):
     def first_message(**event):
         stream = Stream(stub)
