@@ -112,6 +112,26 @@ killed_in_mid_run() {
     gone_in_a_second "${processes[@]}"
 }
 
+# What was recorded before a crash is there after it; what was running then has been interrupted.
+records_survive() {
+    local processes listed
+    airlockd_launch
+    airlock --tenant keeper run -l bash -e : || return 1
+    airlock --tenant keeper stream -l bash -e 'echo ready; sleep 60' >"$airlockd_dir/stream" 2>&1 </dev/null &
+    wait_until 5000 grep -qs ready "$airlockd_dir/stream" || return 1
+    sleep 0.3 # records are written within 100 ms
+    mapfile -t processes < <(descendants_of "$airlockd_pid")
+    kill -KILL "$airlockd_pid"
+    all_dead_in_a_second "$airlockd_pid" "${processes[@]}" || return 1
+    airlockd_launch
+    listed=$(airlock --tenant keeper --json jobs) || return 1
+    if ! grep -q JOB_STATUS_SUCCEEDED <<<"$listed" || ! grep -q REASON_INTERRUPTED <<<"$listed"; then
+        printf '%s\n' "$listed"
+        return 1
+    fi
+    airlock --tenant keeper cache stats | grep -q works && airlockd_stop
+}
+
 wrong_configuration() {
     local conf=$airlockd_dir/wrong.conf
     printf '[server]\nrun_slots = many\n' >"$conf"
@@ -163,6 +183,7 @@ main() {
     life 'without its launcher airlockd ends within a second' dead_launcher
     life 'the next start removes what was left' next_start
     life 'kill -9 leaves no process and no cgroup' killed_in_mid_run
+    life 'records survive kill -9' records_survive
     life 'a wrong configuration' wrong_configuration
     life 'the example configuration' good_configuration
     life 'a unix socket' unix_socket
