@@ -132,6 +132,25 @@ records_survive() {
     airlock --tenant keeper cache stats | grep -q works && airlockd_stop
 }
 
+# What cannot be read is set aside, not deleted, and no Run notices.
+damaged_stores() {
+    local store
+    airlockd_launch
+    airlock run -l bash -e : || return 1
+    airlockd_stop || return 1
+    for store in cache records; do
+        head -c 20000 /dev/urandom >"$airlockd_dir/data/$store/data.mdb"
+    done
+    airlockd_launch
+    airlock run -l bash -e : && airlock run -l bash -e : || return 1
+    sleep 0.3 # records are written within 100 ms
+    airlock jobs | grep -q succeeded && airlock cache stats | grep -q works || return 1
+    for store in cache records; do
+        compgen -G "$airlockd_dir/data/$store/data.mdb.*" || return 1
+    done
+    airlockd_stop
+}
+
 wrong_configuration() {
     local conf=$airlockd_dir/wrong.conf
     printf '[server]\nrun_slots = many\n' >"$conf"
@@ -184,6 +203,7 @@ main() {
     life 'the next start removes what was left' next_start
     life 'kill -9 leaves no process and no cgroup' killed_in_mid_run
     life 'records survive kill -9' records_survive
+    life 'damaged stores are set aside' damaged_stores
     life 'a wrong configuration' wrong_configuration
     life 'the example configuration' good_configuration
     life 'a unix socket' unix_socket
