@@ -7,6 +7,7 @@
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -286,8 +287,22 @@ static void finish(struct daemon *d)
     al_close_fd(&d->lock_fd);
 }
 
+/* gRPC stops listening for good when it cannot accept a connection, mostly for want of fds. A
+ * server that only looks alive is worse than none: it drains and ends, and its supervisor starts it
+ * anew. */
+static atomic_bool listener_is_lost;
+
+static void notice_lost_listener(const char *message)
+{
+    if (strstr(message, "Failed accept4") && !atomic_exchange(&listener_is_lost, true)) {
+        al_log_error("no connection can be accepted any more (LimitNOFILE too small?); ending");
+        (void)kill(getpid(), SIGTERM);
+    }
+}
+
 static void log_grpc(gpr_log_func_args *args)
 {
+    notice_lost_listener(args->message);
     if (args->severity == GPR_LOG_SEVERITY_ERROR) {
         al_log_warn("grpc: %.400s", args->message);
     }
@@ -315,6 +330,9 @@ static int run(struct daemon *d)
     }
     finish(d);
     grpc_shutdown();
+    if (atomic_load(&listener_is_lost)) {
+        return EXIT_FAILED;
+    }
     return r == 0 ? EXIT_SUCCESS : err.code == AL_ERR_INVALID_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
 }
 
