@@ -199,7 +199,7 @@ int al_records_get(struct al_records *records, const char *tenant, const char *i
     }
     struct al_store *store = records_enter(records);
     if (!store) {
-        return -ENOENT;
+        return -EIO;
     }
     int r = al_store_get(store, tenant, number, ret_job);
     records_leave(records);

@@ -51,7 +51,8 @@ struct al_records_limits {
  * file that is corrupt, truncated or of another format is set aside under a name with a time stamp
  * and a new one begun.
  *
- * A store that cannot be opened is not an error: see al_records_stats, and it is tried again.
+ * A store that cannot be opened is not an error: see al_records_stats, and it is tried again. What
+ * waits can be got meanwhile; anything else is -EIO rather than a wrong "no such job".
  * -ENOMEM, -EAGAIN: no memory, no thread.
  */
 int al_records_open(const char *dir, const struct al_records_limits *limits,
@@ -79,7 +80,7 @@ void al_records_put(struct al_records *records, const struct al_record_key *key,
 
 /*
  * Appends the record as it was last put. -ENOENT: none, dropped, corrupt, or another tenant's.
- * -ENOBUFS, -ENOMEM: of the buffer. -EAGAIN: too many readers at once. -EIO: of the store.
+ * -ENOBUFS, -ENOMEM: of the buffer. -EAGAIN: too many readers at once. -EIO: the store has trouble.
  */
 int al_records_get(struct al_records *records, const char *tenant, const char *id,
                    struct al_buf *ret_job);
@@ -93,7 +94,8 @@ int al_records_get(struct al_records *records, const char *tenant, const char *i
  * sign of the end. `token`: "" begins, else what the page before gave, for the same tenant and
  * status; it stays valid across restarts. `ret_token` is "" at the end, untouched on failure.
  *
- * -EINVAL: not such a token. -ENOMEM. -EAGAIN: too many readers at once. -EIO: of the store.
+ * -EINVAL: not such a token. -ENOMEM. -EAGAIN: too many readers at once. -EIO: the store has
+ * trouble.
  */
 int al_records_list(struct al_records *records, const char *tenant, int status, uint32_t page_size,
                     const char *token, int (*each)(void *arg, const uint8_t *job, size_t len),

@@ -132,17 +132,17 @@ static bool add_stored(void *arg, const struct al_record *record)
 static int fill(struct al_records *records, struct page *page)
 {
     struct al_record_at stopped_at = {0};
-    int stopped = 0;
     int r = take_overlay(records, page);
     if (r < 0) {
         return r;
     }
     struct al_store *store = records_enter(records);
-    if (store) {
-        stopped = al_store_scan(store, page->tenant, page->status, &page->before, CORRUPT_MAX,
-                                add_stored, page, &stopped_at);
-        records_leave(records);
+    if (!store) {
+        return -EIO;
     }
+    int stopped = al_store_scan(store, page->tenant, page->status, &page->before, CORRUPT_MAX,
+                                add_stored, page, &stopped_at);
+    records_leave(records);
     if (stopped < 0 || page->full || page->error < 0) {
         return stopped < 0 ? stopped : page->error;
     }
