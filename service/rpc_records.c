@@ -54,8 +54,8 @@ static void fail(struct al_call *call, int r, const char *id)
         (void)al_err_set(&err, AL_ERR_INVALID_ARGUMENT,
                          "page_token: not one that this tenant got for this status");
     } else {
-        (void)al_err_set(&err, AL_ERR_RESOURCE_EXHAUSTED, "the records cannot be read now: %s",
-                         strerror(-r));
+        (void)al_err_set(&err, r == -EIO ? AL_ERR_UNAVAILABLE : AL_ERR_RESOURCE_EXHAUSTED,
+                         "the records cannot be read now: %s", strerror(-r));
     }
     al_call_fail(call, &err);
 }
