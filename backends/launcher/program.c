@@ -32,6 +32,7 @@
 #include "backends/launcher/rootfs.h"
 #include "backends/launcher/seccomp.h"
 
+#define OPEN_TRIES   100
 #define BASE_ENV_MAX 8
 #define PATH_BYTES   (AL_WORKDIR_MAX + 128)
 
@@ -95,6 +96,18 @@ static int make_parents(int workdir, const char *path, struct al_err *err)
     return 0;
 }
 
+/* EAGAIN: a ".." while anything on the machine was mounted or renamed; asking again gives the
+ * answer. */
+static int open_beneath(int dir, const char *path, const struct open_how *how)
+{
+    int fd;
+    int tries = 0;
+    do {
+        fd = (int)syscall(SYS_openat2, dir, path, how, sizeof *how);
+    } while (fd < 0 && errno == EAGAIN && ++tries < OPEN_TRIES);
+    return fd;
+}
+
 static int write_item(int workdir, const char *path, const struct al_bundle_item *item,
                       struct al_err *err)
 {
@@ -106,7 +119,7 @@ static int write_item(int workdir, const char *path, const struct al_bundle_item
                            .mode = item->mode,
                            .resolve =
                                RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
-    al_auto_close int fd = (int)syscall(SYS_openat2, workdir, path, &how, sizeof how);
+    al_auto_close int fd = open_beneath(workdir, path, &how);
     if (fd < 0) {
         return al_err_errno(err, errno, "cannot make the file '%s'", path);
     }
