@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,10 +24,6 @@
 #include "backends/base/io.h"
 #include "backends/launcher/bundle.h"
 #include "backends/launcher/reaper.h"
-
-#define CPU_CHECK_MIN_NS 2000000 /* below a scheduler tick nothing is gained */
-#define CPU_CHECK_MAX_NS 1000000000
-#define STRAY_CHECK_NS   20000000 /* while a cell takes this long to end */
 
 static struct al_source *source_of(struct al_job *job, enum al_job_source_index i)
 {
@@ -65,7 +60,7 @@ void al_job_end_cell(struct al_job *job)
     job->ending = true;
     al_cell_kill(&job->cell);
     if (source_of(job, AL_JOB_TIMER)->fd >= 0) {
-        al_job_arm_timer(job, al_now_ns() + STRAY_CHECK_NS);
+        al_job_arm_timer(job, al_now_ns() + AL_STRAY_CHECK_NS);
     }
 }
 
@@ -83,7 +78,7 @@ static struct al_job *find_child(const struct al_jobs *jobs, pid_t pid)
 /* A program may give its parent, us, further children (CLONE_PARENT; only a native cell's filter
  * refuses it), and its init does not end before somebody has reaped them. Stops at a child that has
  * a handler: that comes first, and this once more. */
-static void reap_strays(const struct al_jobs *jobs)
+void al_jobs_reap_strays(const struct al_jobs *jobs)
 {
     siginfo_t info = {0};
     while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 && info.si_pid > 0 &&
@@ -115,21 +110,13 @@ void al_job_send(struct al_job *job, const void *data, size_t len, const int *fd
 
 /* True when the program has ended by itself and only waits to be reaped: then no limit has ended
  * it. The end of a compile step ends nothing. */
-static bool has_ended(const struct al_job *job)
+bool al_job_has_ended(const struct al_job *job)
 {
     siginfo_t info = {0};
     return job->assignment.stage == AL_STAGE_RUN &&
            (job->pid == 0 ||
             (waitid(P_PID, (id_t)job->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
              info.si_pid != 0));
-}
-
-static void kill_for_limit(struct al_job *job, enum al_limit limit)
-{
-    if (!job->ending && !has_ended(job)) {
-        job->exit.limit = limit;
-        al_job_end_cell(job);
-    }
 }
 
 void al_job_set_error(struct al_job *job, const char *text)
@@ -263,74 +250,6 @@ static void on_process(struct al_source *source)
     finish_if_dead(job);
 }
 
-void al_job_arm_timer(struct al_job *job, int64_t at_ns)
-{
-    struct itimerspec when = {
-        .it_value = {.tv_sec = at_ns / 1000000000, .tv_nsec = at_ns % 1000000000}};
-    timerfd_settime(source_of(job, AL_JOB_TIMER)->fd, TFD_TIMER_ABSTIME, &when, NULL);
-}
-
-/* At the wall deadline, or when the CPU limit could be met at the earliest with every core busy;
- * and about once a second, so that what the job uses is known while it runs. */
-static void arm_limits(struct al_job *job, int64_t now_ns, int64_t cpu_us)
-{
-    static long cores;
-    cores = cores > 0 ? cores : sysconf(_SC_NPROCESSORS_ONLN);
-    int64_t left_ns =
-        (job->assignment.spawn.quotas.cpu_ms * 1000 - cpu_us) * 1000 / (cores > 0 ? cores : 1);
-    left_ns = left_ns > CPU_CHECK_MIN_NS ? left_ns : CPU_CHECK_MIN_NS;
-    left_ns = left_ns < CPU_CHECK_MAX_NS ? left_ns : CPU_CHECK_MAX_NS;
-    int64_t cpu_check_ns = now_ns + left_ns;
-    al_job_arm_timer(job,
-                     cpu_check_ns < job->wall_deadline_ns ? cpu_check_ns : job->wall_deadline_ns);
-}
-
-static int64_t read_cpu_us(const struct al_job *job)
-{
-    return job->jobs->cgroups->ops->cpu_us(job->jobs->cgroups, job->name);
-}
-
-static void tell_usage(struct al_job *job, int64_t cpu_us)
-{
-    if (cpu_us > job->cpu_told_us) {
-        uint8_t data[AL_MSG_BYTES_MAX];
-        struct al_msg_usage m = {.cpu_us = cpu_us};
-        job->cpu_told_us = cpu_us;
-        al_job_send(job, data, al_msg_encode_usage(&m, data), NULL, 0);
-    }
-}
-
-void al_job_on_timer(struct al_source *source)
-{
-    struct al_job *job = job_of(source);
-    uint64_t count;
-    if (read(source->fd, &count, sizeof count) != (ssize_t)sizeof count) {
-        return;
-    }
-    if (job->ending) {
-        reap_strays(job->jobs);
-        al_job_arm_timer(job, al_now_ns() + STRAY_CHECK_NS);
-        return;
-    }
-    int64_t now_ns = al_now_ns();
-    if (!job->announced) {
-        al_job_set_error(job, "the cell was not ready in time");
-        al_job_end_cell(job);
-        return;
-    }
-    if (now_ns >= job->wall_deadline_ns) {
-        kill_for_limit(job, AL_LIMIT_WALL);
-        return;
-    }
-    int64_t cpu_us = read_cpu_us(job) - job->cpu_before_us;
-    if (cpu_us >= job->assignment.spawn.quotas.cpu_ms * 1000) {
-        kill_for_limit(job, AL_LIMIT_CPU);
-    } else {
-        arm_limits(job, now_ns, cpu_us);
-        tell_usage(job, cpu_us);
-    }
-}
-
 /* Safe from a lying peer: the group is that of a child not yet reaped, so the number is not reused,
  * and the signal goes to that job only. One that comes before exec waits for it. */
 static void signal_program(struct al_job *job, int signo)
@@ -362,9 +281,9 @@ static void on_started(struct al_job *job)
         return; /* the program after its compile step: the same clock goes on */
     }
     job->announced = true;
-    job->cpu_before_us = read_cpu_us(job);
+    job->cpu_before_us = al_job_cpu_us(job);
     job->wall_deadline_ns = now_ns + job->assignment.spawn.quotas.wall_ms * 1000000;
-    arm_limits(job, now_ns, 0);
+    al_job_arm_limits(job, now_ns, 0);
     uint8_t data[AL_MSG_BYTES_MAX];
     al_job_send(job, data, al_msg_encode_empty(AL_MSG_STARTED, data), NULL, 0);
 }
@@ -406,7 +325,7 @@ void al_job_on_control(struct al_source *source)
     if (!is_kill) {
         drop_source(job, AL_JOB_CONTROL); /* closed, or nonsense: nobody is there to be told */
     }
-    if (!is_kill || !has_ended(job)) {
+    if (!is_kill || !al_job_has_ended(job)) {
         kill_for_caller(job);
     }
 }

@@ -4,6 +4,8 @@
 
 #include "backends/launcher/job.h"
 
+#define AL_STRAY_CHECK_NS 20000000 /* while a cell takes this long to end */
+
 /* What a job waits for; each is a source of the loop while its fd is open. */
 enum al_job_source_index {
     AL_JOB_CONTROL,
@@ -57,6 +59,18 @@ void al_job_on_timer(struct al_source *source);
 
 /* Absolute, CLOCK_MONOTONIC. */
 void al_job_arm_timer(struct al_job *job, int64_t at_ns);
+
+/* Wakes when a limit can be met at the earliest; `cpu_us` is what the program has used so far. */
+void al_job_arm_limits(struct al_job *job, int64_t now_ns, int64_t cpu_us);
+
+/* What the cell's group has used in all. */
+int64_t al_job_cpu_us(const struct al_job *job);
+
+/* True when the stage's process has ended by itself and only waits to be reaped. */
+bool al_job_has_ended(const struct al_job *job);
+
+/* Waits for children that are nobody's: a program without a filter can make some. */
+void al_jobs_reap_strays(const struct al_jobs *jobs);
 
 /* Makes the cell with its first process, which waits. On failure there may be a cell all the same
  * (init_reaped is false): its end then ends the job. */
