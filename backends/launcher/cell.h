@@ -46,6 +46,14 @@ struct al_assignment {
     struct al_msg_spawn spawn;
 };
 
+/* What a process says of itself over the status pipe right before exec: the launcher may come to
+ * read it late. Error texts never begin with a NUL byte, this does. */
+struct al_exec_mark {
+    uint64_t tag;   /* 0 */
+    int64_t at_ns;  /* CLOCK_MONOTONIC */
+    int64_t cpu_us; /* what the cell's group has used so far */
+};
+
 /* Passed along with it: the program's ends of its pipes, and the bundle. */
 enum {
     AL_STAGE_STDIN,

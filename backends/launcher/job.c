@@ -271,35 +271,61 @@ static void send_early_signals(struct al_job *job)
     }
 }
 
+/* What the process has said of itself holds as far as it can be true. */
+static int64_t clamp(int64_t value, int64_t least, int64_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
 static void on_started(struct al_job *job)
 {
     int64_t now_ns = al_now_ns();
+    int64_t cpu_us = al_job_cpu_us(job);
+    bool marked = job->mark.at_ns != 0;
     job->started = true;
-    job->stage_started_ns = now_ns;
+    job->stage_started_ns = marked ? clamp(job->mark.at_ns, job->assigned_ns, now_ns) : now_ns;
     send_early_signals(job);
     if (job->announced) {
         return; /* the program after its compile step: the same clock goes on */
     }
     job->announced = true;
-    job->cpu_before_us = al_job_cpu_us(job);
-    job->wall_deadline_ns = now_ns + job->assignment.spawn.quotas.wall_ms * 1000000;
-    al_job_arm_limits(job, now_ns, 0);
+    job->cpu_before_us = marked ? clamp(job->mark.cpu_us, 0, cpu_us) : cpu_us;
+    job->wall_deadline_ns = job->stage_started_ns + job->assignment.spawn.quotas.wall_ms * 1000000;
+    al_job_arm_limits(job, now_ns, cpu_us - job->cpu_before_us);
     uint8_t data[AL_MSG_BYTES_MAX];
     al_job_send(job, data, al_msg_encode_empty(AL_MSG_STARTED, data), NULL, 0);
 }
 
+/* Takes the mark off the front of what was read; the rest is moved up. */
+static ssize_t take_mark(struct al_job *job, char *text, ssize_t len)
+{
+    const ssize_t size = sizeof job->mark;
+    if (len < size || text[0] != '\0') {
+        return len;
+    }
+    memcpy(&job->mark, text, sizeof job->mark);
+    memmove(text, text + size, (size_t)(len - size));
+    return len - size;
+}
+
+/* Until the pipe ends, says why it failed, or has no more for now. */
 static void on_status(struct al_source *source)
 {
     struct al_job *job = job_of(source);
     char text[PIPE_BUF];
-    ssize_t got = read(source->fd, text, sizeof text - 1);
-    if (got < 0) {
-        return; /* EAGAIN: called on the chance */
-    }
-    text[got] = '\0';
+    ssize_t got;
+    ssize_t rest;
+    do {
+        got = read(source->fd, text, sizeof text - 1);
+        if (got < 0) {
+            return; /* EAGAIN */
+        }
+        rest = take_mark(job, text, got);
+    } while (got > 0 && rest == 0);
+    text[rest] = '\0';
     drop_source(job, AL_JOB_STATUS);
-    if (got > 0 || job->waiting) {
-        al_job_set_error(job, got > 0 ? text : "its process died waiting");
+    if (rest > 0 || job->waiting) {
+        al_job_set_error(job, rest > 0 ? text : "its process died waiting");
         al_job_end_cell(job);
     } else if (!job->ending) {
         on_started(job);
@@ -367,6 +393,7 @@ static int start_process(struct al_job *job, bool first, struct al_err *err)
         rc = al_err_errno(err, errno, "pipe");
     }
     job->started = false;
+    job->mark = (struct al_exec_mark){0};
     rc = rc < 0 ? rc : clone_process(job, first, status[1], assign[1], &process, err);
     al_close_fd(&status[1]);
     al_close_fd(&assign[1]);
@@ -393,6 +420,7 @@ int al_job_start_stage(struct al_job *job, struct al_err *err)
     bool compile = job->assignment.stage == AL_STAGE_COMPILE;
     const int fds[AL_STAGE_FDS] = {job->stdio[0], compile ? job->compile_out : job->stdio[1],
                                    compile ? job->compile_out : job->stdio[2], job->bundle_fd};
+    job->assigned_ns = al_now_ns();
     int rc = al_cell_assign(job->assign_fd, &job->assignment, fds, err);
     al_close_fd(&job->assign_fd);
     for (size_t i = 0; i < 3 && !compile; i++) {

@@ -43,6 +43,8 @@ struct al_job {
     uint32_t early_signals; /* that came before exec; a bit each */
     bool ending;            /* init was killed on purpose */
     bool init_reaped;
+    struct al_exec_mark mark; /* all 0: none came */
+    int64_t assigned_ns;
     int64_t stage_started_ns;
     int64_t wall_deadline_ns;
     int64_t cpu_told_us;   /* by the last USAGE */

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "backends/base/cleanup.h"
+#include "backends/base/clock.h"
 #include "backends/base/io.h"
 #include "backends/launcher/bundle.h"
 #include "backends/launcher/cell.h"
@@ -317,6 +318,15 @@ static int expand(const struct program *p, const struct al_words *words, const c
     return (int)n;
 }
 
+/* From here on time and CPU are the program's. */
+static void mark_exec(const struct al_cell_plan *plan, int status_fd)
+{
+    const struct al_exec_mark mark = {
+        .at_ns = al_now_ns(), .cpu_us = plan->cgroups->ops->cpu_us(plan->cgroups, plan->name)};
+    ssize_t put = write(status_fd, &mark, sizeof mark);
+    (void)put; /* without it the launcher takes the moment at which it sees exec */
+}
+
 static _Noreturn void exec_stage(struct program *p, int status_fd)
 {
     static const char *argv[AL_ARGV_MAX + AL_ARGS_MAX + 1];
@@ -336,6 +346,7 @@ static _Noreturn void exec_stage(struct program *p, int status_fd)
         al_err_errno(&err, errno, "cannot load the seccomp filter");
         al_child_fail(status_fd, &err);
     }
+    mark_exec(p->plan, status_fd);
     execve(argv[0], (char *const *)argv, p->env);
     al_err_errno(&err, errno, "cannot execute %s", argv[0]);
     al_child_fail(status_fd, &err);

@@ -428,6 +428,26 @@ static void test_signals__before_exec_are_not_lost(void **state)
     }
 }
 
+/* A launcher that looks late must not take the program's time for the cell's. */
+static void test_figures__begin_at_exec(void **state)
+{
+    (void)state;
+    struct al_launched job;
+    struct al_msg_exit e;
+    struct al_msg_spawn m = raw_message(AL_CELL_NATIVE, "python");
+    assert_int_equal(
+        raw_run(&shared, &m, "import time\nwhile time.process_time() < 0.2: pass\n", &job, NULL),
+        0);
+    kill(shared.pid, SIGSTOP);
+    usleep(800000);
+    kill(shared.pid, SIGCONT);
+    assert_true(raw_wait_exit(job.control, &e));
+    assert_true(e.ran);
+    assert_in_range(e.cpu_us, 190000, 800000);
+    assert_in_range(e.duration_us, 190000, 5000000);
+    al_launched_close(&job);
+}
+
 static void test_kill__as_the_compile_step_ends(void **state)
 {
     (void)state;
@@ -531,6 +551,7 @@ int main(void)
         cmocka_unit_test(test_control__nonsense_kills_the_job),
         cmocka_unit_test(test_signals__reach_that_job_only),
         cmocka_unit_test(test_signals__before_exec_are_not_lost),
+        cmocka_unit_test(test_figures__begin_at_exec),
         cmocka_unit_test(test_kill__as_the_compile_step_ends),
         cmocka_unit_test(test_wall__as_the_compile_step_ends),
         cmocka_unit_test(test_kill__after_the_program_has_ended),
