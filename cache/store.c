@@ -93,6 +93,15 @@ static int set_up(MDB_env *env, const char *dir, uint64_t map_bytes, MDB_dbi *re
     return rc ? rc : claim_format(env, ret_dbi);
 }
 
+/* Where it is now, so that its pages can be given back; without, they just stay resident. */
+static void find_map(struct al_cache_store *s)
+{
+    int fd;
+    if (mdb_env_get_fd(s->env, &fd) == 0) {
+        (void)al_file_map_find(&s->map, fd);
+    }
+}
+
 static int open_sound_file(struct al_cache_store *s, const struct al_cache_data_file *file)
 {
     MDB_env *env;
@@ -116,6 +125,7 @@ static int open_sound_file(struct al_cache_store *s, const struct al_cache_data_
     s->dbi = dbi;
     s->page_bytes = stat.ms_psize;
     atomic_store(&s->file_bytes, 0);
+    find_map(s);
     pthread_rwlock_unlock(&s->in_use);
     al_cache_store_committed(s);
     return 0;
@@ -183,6 +193,7 @@ void al_cache_store_close(struct al_cache_store *s, bool flush)
     MDB_env *env = s->env;
     pthread_rwlock_wrlock(&s->in_use);
     s->env = NULL;
+    s->map.addr = NULL;
     pthread_rwlock_unlock(&s->in_use);
     if (flush) {
         mdb_env_sync(env, 1);
@@ -200,6 +211,7 @@ int al_cache_store_grow(struct al_cache_store *s)
     uint64_t bytes = info.me_mapsize > s->map_max / 2 ? s->map_max : (uint64_t)info.me_mapsize * 2;
     pthread_rwlock_wrlock(&s->in_use);
     rc = mdb_env_set_mapsize(s->env, bytes);
+    find_map(s);
     pthread_rwlock_unlock(&s->in_use);
     return rc;
 }
@@ -222,6 +234,7 @@ bool al_cache_store_is_cut(const struct al_cache_store *s)
 void al_cache_store_committed(struct al_cache_store *s)
 {
     atomic_store(&s->file_bytes, file_length(s->env));
+    al_file_map_use(&s->map);
 }
 
 static int read_record(struct al_cache_store *s, const uint8_t *key, uint8_t **ret_data,
@@ -247,6 +260,7 @@ static int read_record(struct al_cache_store *s, const uint8_t *key, uint8_t **r
         rc = ENOMEM;
     }
     mdb_txn_abort(txn);
+    al_file_map_use(&s->map);
     return rc;
 }
 

@@ -23,6 +23,7 @@
 
 #include <lmdb.h>
 
+#include "backends/base/file_map.h"
 #include "cache/record.h"
 
 /* Raised with a change that older records cannot live beside; such a file is set aside. */
@@ -35,6 +36,7 @@ struct al_cache_store {
     MDB_env *env; /* NULL: not open */
     MDB_dbi dbi;
     uint32_t page_bytes;
+    struct al_file_map map;      /* under `in_use`, as the environment's map is */
     _Atomic uint64_t file_bytes; /* of the file after the latest commit: it is never less */
 };
 

@@ -84,6 +84,7 @@ int store_commit(struct al_store *store, MDB_txn *txn)
         store->count = use.count;
         store->bytes = use.bytes;
     }
+    al_file_map_give_back(&store->map); /* a batch touches many pages */
     return rc;
 }
 
@@ -239,6 +240,7 @@ int al_store_get(struct al_store *store, const char *tenant, uint64_t id, struct
     }
     int r = rc == 0 ? al_buf_append(ret_job, record.job, record.job_len) : read_errno(rc);
     mdb_txn_abort(txn);
+    al_file_map_use(&store->map);
     return r;
 }
 
@@ -312,6 +314,7 @@ int al_store_scan(struct al_store *store, const char *tenant, int status,
         mdb_cursor_close(scan.cursor);
     }
     mdb_txn_abort(scan.txn);
+    al_file_map_use(&store->map);
     if (rc != 0) {
         return read_errno(rc);
     }

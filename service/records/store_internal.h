@@ -4,6 +4,7 @@
 #include <lmdb.h>
 #include <stdatomic.h>
 
+#include "backends/base/file_map.h"
 #include "service/records/store.h"
 
 enum store_tree {
@@ -16,6 +17,7 @@ enum store_tree {
 
 struct al_store {
     MDB_env *env;
+    struct al_file_map map;
     MDB_dbi trees[STORE_TREES];
     uint8_t secret[AL_RECORD_SECRET_LEN];
     atomic_uint_fast64_t count, bytes, corrupt, expired;

@@ -88,6 +88,10 @@ static int open_env(struct al_store *store, const struct al_store_options *optio
     if (rc == 0) {
         rc = mdb_env_open(store->env, options->dir, MDB_NOTLS | MDB_NOMETASYNC, 0600);
     }
+    int fd;
+    if (rc == 0 && mdb_env_get_fd(store->env, &fd) == 0) {
+        (void)al_file_map_find(&store->map, fd);
+    }
     return rc == 0 ? 0 : store_fail(err, rc, "cannot open " DATA_NAME);
 }
 
