@@ -177,6 +177,12 @@ int al_cell_start(const struct al_cell_plan *plan, const struct al_cell *cell, b
     return 0;
 }
 
+int al_cell_take(const struct al_cell *cell, uint32_t disk_mb, struct al_err *err)
+{
+    ssize_t put = write(cell->alive_fd, &disk_mb, sizeof disk_mb);
+    return put == sizeof disk_mb ? 0 : al_err_errno(err, errno, "the cell's init does not listen");
+}
+
 int al_cell_assign(int assign_fd, const struct al_assignment *assignment,
                    const int fds[AL_STAGE_FDS], struct al_err *err)
 {

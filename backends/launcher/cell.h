@@ -7,6 +7,7 @@
 #pragma once
 
 #include <linux/filter.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -24,13 +25,14 @@ struct al_cell_plan {
     const char *name; /* of the cell's cgroups */
     uid_t init_uid;   /* host ids; in a native cell they appear as 0 and AL_CELL_UID */
     uid_t program_uid;
+    struct al_quotas quotas; /* memory, pids and disk are set at birth */
 };
 
 struct al_cell {
     pid_t init_pid;
     int init_pidfd;
-    int alive_fd; /* init ends when this end is closed */
-    int ready_fd; /* a byte comes when init has built the cell */
+    int alive_fd; /* init ends when this end is closed; see al_cell_take */
+    int ready_fd; /* a byte comes when init has built the cell, one more when it has resized it */
 };
 
 enum al_stage {
@@ -41,18 +43,21 @@ enum al_stage {
 /* What a waiting process is told to become. */
 struct al_assignment {
     enum al_stage stage;
-    bool first;       /* of its cell: sets the limits and unpacks the bundle */
+    bool first;       /* of its cell: unpacks the bundle */
+    bool resized;     /* init has been told to: wait for it */
     uint32_t runtime; /* index into the configuration's */
     struct al_msg_spawn spawn;
 };
 
-/* What a process says of itself over the status pipe right before exec: the launcher may come to
- * read it late. Error texts never begin with a NUL byte, this does. */
-struct al_exec_mark {
+/* What a process says of itself over the status pipe: when it has nothing left to do but wait for
+ * its assignment, and right before exec, of which the launcher may come to read late. Error texts
+ * never begin with a NUL byte, this does. */
+struct al_mark {
     uint64_t tag;   /* 0 */
-    int64_t at_ns;  /* CLOCK_MONOTONIC */
+    int64_t at_ns;  /* of exec, CLOCK_MONOTONIC; or AL_MARK_SETTLED */
     int64_t cpu_us; /* what the cell's group has used so far */
 };
+#define AL_MARK_SETTLED 0
 
 /* Passed along with it: the program's ends of its pipes, and the bundle. */
 enum {
@@ -82,6 +87,10 @@ int al_cell_create(const struct al_cell_plan *plan, int status_fd, struct al_cel
  * `assign_fd`. `first`: it makes the cell's cgroups and waits for init. */
 int al_cell_start(const struct al_cell_plan *plan, const struct al_cell *cell, bool first,
                   int assign_fd, int status_fd, struct al_process *ret, struct al_err *err);
+
+/* Tells init that the cell is taken: it gives the last of its privileges away, and before that, if
+ * `disk_mb` is not 0, the disk another size. */
+int al_cell_take(const struct al_cell *cell, uint32_t disk_mb, struct al_err *err);
 
 /* Tells the process at the other end of `assign_fd`; the fds stay the caller's. */
 int al_cell_assign(int assign_fd, const struct al_assignment *assignment,

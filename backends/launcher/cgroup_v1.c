@@ -69,6 +69,10 @@ static int limit_v1(const struct al_cgroups *groups, const char *name,
     int memory = groups->dirs[groups->memory].fd;
     uint64_t bytes = (uint64_t)quotas->memory_mb << 20;
     int rc = write_value(memory, name, "memory.limit_in_bytes", bytes);
+    if (rc == -EINVAL) { /* above the other limit that an earlier call has set, which goes first */
+        write_value(memory, name, "memory.memsw.limit_in_bytes", bytes);
+        rc = write_value(memory, name, "memory.limit_in_bytes", bytes);
+    }
     if (rc < 0) {
         return al_err_errno(err, -rc, "memory_mb: %u MiB are too few to start a program in",
                             quotas->memory_mb);

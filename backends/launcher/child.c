@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -63,17 +64,27 @@ int al_child_raise_capabilities(void)
     return syscall(SYS_capset, &header, caps) < 0 ? -errno : 0;
 }
 
-int al_child_drop_capabilities(struct al_err *err)
+static int set_capabilities(uint32_t low, struct al_err *err)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct none[2] = {0};
-    if (syscall(SYS_capset, &header, none) < 0) {
+    struct __user_cap_data_struct caps[2] = {{.effective = low, .permitted = low}};
+    if (syscall(SYS_capset, &header, caps) < 0) {
         return al_err_errno(err, errno, "capset");
     }
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) {
         return al_err_errno(err, errno, "PR_SET_NO_NEW_PRIVS");
     }
     return 0;
+}
+
+int al_child_keep_capability(int cap, struct al_err *err)
+{
+    return set_capabilities(1u << cap, err);
+}
+
+int al_child_drop_capabilities(struct al_err *err)
+{
+    return set_capabilities(0, err);
 }
 
 int al_child_become(unsigned uid, struct al_err *err)

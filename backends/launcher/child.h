@@ -20,7 +20,8 @@ int al_child_drop_bounding_set(struct al_err *err);
  * 0 or -errno. */
 int al_child_raise_capabilities(void);
 
-/* Empties every capability set and sets no_new_privs. */
+/* Empties every capability set but for this one (below 32), or for none; sets no_new_privs. */
+int al_child_keep_capability(int cap, struct al_err *err);
 int al_child_drop_capabilities(struct al_err *err);
 
 /* All three ids of both kinds, no supplementary groups. */

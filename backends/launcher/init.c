@@ -1,12 +1,15 @@
 /*
  * Theory of operation. Init is pid 1 of its cell. It is cloned with all of the cell's namespaces,
- * waits until the launcher has written its id maps, builds the mount tree, gives every privilege
- * away and says that it is ready. From then on it holds the namespaces open and reaps orphans
- * (SIGCHLD is ignored, so the kernel does it). It ends when the launcher's end of the pipe closes,
- * or when the launcher kills it; the kernel then kills all that is in the cell. It has another uid
- * than the program and is not dumpable, so that the program can neither trace nor signal it.
+ * waits until the launcher has written its id maps, builds the mount tree, gives its privileges
+ * away and says that it is ready. In a native cell it keeps CAP_SYS_ADMIN over the cell until the
+ * launcher says that a job takes it: that job may want a disk of another size. From then on it
+ * holds the namespaces open and reaps orphans (SIGCHLD is ignored, so the kernel does it). It ends
+ * when the launcher's end of the pipe closes, or when the launcher kills it; the kernel then kills
+ * all that is in the cell. It has another uid than the program and is not dumpable, so that the
+ * program can neither trace nor signal it.
  */
 #include <errno.h>
+#include <linux/capability.h>
 #include <net/if.h>
 #include <signal.h>
 #include <string.h>
@@ -30,10 +33,10 @@ static int bring_loopback_up(struct al_err *err)
     return 0;
 }
 
-static int build_native(struct al_err *err)
+static int build_native(const struct al_cell_plan *plan, struct al_err *err)
 {
     int rc = al_child_become(0, err);
-    rc = rc < 0 ? rc : al_rootfs_enter(err);
+    rc = rc < 0 ? rc : al_rootfs_enter(plan->quotas.disk_mb, err);
     rc = rc < 0 ? rc : bring_loopback_up(err);
     if (rc == 0 && sethostname("sandbox", strlen("sandbox")) < 0) {
         rc = al_err_errno(err, errno, "sethostname");
@@ -43,17 +46,17 @@ static int build_native(struct al_err *err)
 
 static int build_local(const struct al_cell_plan *plan, struct al_err *err)
 {
-    return al_rootfs_enter_local(plan->program_uid, err);
+    return al_rootfs_enter_local(plan->program_uid, plan->quotas.disk_mb, err);
 }
 
 /* In a native cell init is root of its own user namespace already; in a local one it is still the
  * host's. */
 static int give_privileges_away(const struct al_cell_plan *plan, struct al_err *err)
 {
-    int rc = al_child_drop_bounding_set(err);
-    if (rc == 0 && plan->kind == AL_CELL_LOCAL) {
-        rc = al_child_become(plan->init_uid, err);
+    if (plan->kind == AL_CELL_NATIVE) {
+        return al_child_keep_capability(CAP_SYS_ADMIN, err);
     }
+    int rc = al_child_become(plan->init_uid, err);
     return rc < 0 ? rc : al_child_drop_capabilities(err);
 }
 
@@ -62,6 +65,23 @@ static void wait_for_byte(int fd)
     char byte;
     if (TEMP_FAILURE_RETRY(read(fd, &byte, 1)) != 1) {
         _exit(1); /* the launcher is gone */
+    }
+}
+
+/* Says over the pipe how it went, 0 or an errno, if a resize was asked for. */
+static void take_job(const struct al_cell_plan *plan, uint32_t disk_mb, int ready_fd)
+{
+    struct al_err err = {0};
+    if (plan->kind != AL_CELL_NATIVE) {
+        return;
+    }
+    int rc = disk_mb > 0 ? al_rootfs_resize(disk_mb, &err) : 0;
+    uint8_t answer = (uint8_t)-rc;
+    if (al_child_drop_capabilities(&err) < 0) {
+        _exit(1);
+    }
+    if (disk_mb > 0 && write(ready_fd, &answer, 1) != 1) {
+        _exit(1);
     }
 }
 
@@ -74,7 +94,7 @@ void al_init_main(const struct al_cell_plan *plan, int alive_fd, int ready_fd, i
     sigaction(SIGCHLD, &ignore, NULL); /* the kernel reaps orphans */
     wait_for_byte(alive_fd);
     bool native = plan->kind == AL_CELL_NATIVE;
-    int rc = native ? build_native(&err) : build_local(plan, &err);
+    int rc = native ? build_native(plan, &err) : build_local(plan, &err);
     rc = rc < 0 ? rc : give_privileges_away(plan, &err);
     if (rc < 0) {
         al_child_fail(status_fd, &err);
@@ -85,6 +105,11 @@ void al_init_main(const struct al_cell_plan *plan, int alive_fd, int ready_fd, i
     if (write(ready_fd, "", 1) != 1) {
         _exit(1);
     }
+    uint32_t disk_mb = 0;
+    if (TEMP_FAILURE_RETRY(read(alive_fd, &disk_mb, sizeof disk_mb)) != sizeof disk_mb) {
+        _exit(0);
+    }
+    take_job(plan, disk_mb, ready_fd);
     close(ready_fd);
     wait_for_byte(alive_fd);
     _exit(0);

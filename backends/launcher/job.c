@@ -134,11 +134,14 @@ void al_job_release(struct al_job *job)
     for (size_t i = 0; i < AL_JOB_COUNT; i++) {
         drop_source(job, (enum al_job_source_index)i);
     }
-    int *const fds[] = {&job->bundle_fd,     &job->compile_out,  &job->stdio[0],
-                        &job->stdio[1],      &job->stdio[2],     &job->assign_fd,
-                        &job->cell.alive_fd, &job->cell.ready_fd};
+    int *const fds[] = {&job->bundle_fd, &job->compile_out, &job->assign_fd, &job->cell.alive_fd,
+                        &job->cell.ready_fd};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
         al_close_fd(fds[i]);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        al_close_fd(&job->stdio[i]);
+        al_close_fd(&job->callers[i]);
     }
     jobs->slots[job->slot] = NULL;
     jobs->n_used--;
@@ -296,16 +299,22 @@ static void on_started(struct al_job *job)
     al_job_send(job, data, al_msg_encode_empty(AL_MSG_STARTED, data), NULL, 0);
 }
 
-/* Takes the mark off the front of what was read; the rest is moved up. */
-static ssize_t take_mark(struct al_job *job, char *text, ssize_t len)
+/* Takes the marks off the front of what was read; the rest is moved up. */
+static ssize_t take_marks(struct al_job *job, char *text, ssize_t len)
 {
     const ssize_t size = sizeof job->mark;
-    if (len < size || text[0] != '\0') {
-        return len;
+    while (len >= size && text[0] == '\0') {
+        struct al_mark mark;
+        memcpy(&mark, text, sizeof mark);
+        if (mark.at_ns == AL_MARK_SETTLED) {
+            job->settled = true;
+        } else {
+            job->mark = mark;
+        }
+        memmove(text, text + size, (size_t)(len - size));
+        len -= size;
     }
-    memcpy(&job->mark, text, sizeof job->mark);
-    memmove(text, text + size, (size_t)(len - size));
-    return len - size;
+    return len;
 }
 
 /* Until the pipe ends, says why it failed, or has no more for now. */
@@ -320,7 +329,7 @@ static void on_status(struct al_source *source)
         if (got < 0) {
             return; /* EAGAIN */
         }
-        rest = take_mark(job, text, got);
+        rest = take_marks(job, text, got);
     } while (got > 0 && rest == 0);
     text[rest] = '\0';
     drop_source(job, AL_JOB_STATUS);
@@ -393,7 +402,7 @@ static int start_process(struct al_job *job, bool first, struct al_err *err)
         rc = al_err_errno(err, errno, "pipe");
     }
     job->started = false;
-    job->mark = (struct al_exec_mark){0};
+    job->mark = (struct al_mark){0};
     rc = rc < 0 ? rc : clone_process(job, first, status[1], assign[1], &process, err);
     al_close_fd(&status[1]);
     al_close_fd(&assign[1]);
@@ -412,7 +421,31 @@ static int start_process(struct al_job *job, bool first, struct al_err *err)
 
 int al_job_make_cell(struct al_job *job, struct al_err *err)
 {
-    return start_process(job, true, err);
+    int rc = 0;
+    for (int i = 0; i < 3 && rc == 0; i++) {
+        rc = al_job_make_pipe(job, i == 0, &job->callers[i], &job->stdio[i], err);
+    }
+    return rc < 0 ? rc : start_process(job, true, err);
+}
+
+bool al_job_fits(const struct al_job *job, const struct al_quotas *quotas)
+{
+    const struct al_quotas *made = &job->plan.quotas;
+    return quotas->memory_mb == made->memory_mb && quotas->pids == made->pids &&
+           quotas->disk_mb == made->disk_mb;
+}
+
+/* The cell may have been made with other limits than its job's. */
+static int fit_cell(struct al_job *job, struct al_err *err)
+{
+    const struct al_quotas *asked = &job->assignment.spawn.quotas;
+    int rc = 0;
+    if (!al_job_fits(job, asked)) {
+        rc = job->jobs->cgroups->ops->limit(job->jobs->cgroups, job->name, asked, err);
+    }
+    job->assignment.resized = asked->disk_mb != job->plan.quotas.disk_mb;
+    return rc < 0 ? rc
+                  : al_cell_take(&job->cell, job->assignment.resized ? asked->disk_mb : 0, err);
 }
 
 int al_job_start_stage(struct al_job *job, struct al_err *err)
@@ -421,7 +454,8 @@ int al_job_start_stage(struct al_job *job, struct al_err *err)
     const int fds[AL_STAGE_FDS] = {job->stdio[0], compile ? job->compile_out : job->stdio[1],
                                    compile ? job->compile_out : job->stdio[2], job->bundle_fd};
     job->assigned_ns = al_now_ns();
-    int rc = al_cell_assign(job->assign_fd, &job->assignment, fds, err);
+    int rc = job->assignment.first ? fit_cell(job, err) : 0;
+    rc = rc < 0 ? rc : al_cell_assign(job->assign_fd, &job->assignment, fds, err);
     al_close_fd(&job->assign_fd);
     for (size_t i = 0; i < 3 && !compile; i++) {
         al_close_fd(&job->stdio[i]); /* the program has its own now: its end must be seen as EOF */

@@ -24,6 +24,7 @@ struct al_jobs {
     struct al_source refill;          /* a timer */
     struct al_job *pool[AL_POOL_MAX]; /* native cells that wait, the oldest first */
     uint32_t n_pool;
+    struct al_quotas usual; /* those of the latest native job: cells are made ahead with them */
 };
 
 int al_jobs_init(struct al_jobs *jobs);

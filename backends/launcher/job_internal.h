@@ -32,10 +32,12 @@ struct al_job {
     struct al_job_source sources[AL_JOB_COUNT];
     int assign_fd; /* to the process that waits for its assignment; -1 once it has it */
     bool waiting;  /* made ahead, no job yet */
+    bool settled;  /* its process does nothing but wait: the cell's limits may be changed */
 
     struct al_assignment assignment;
     int bundle_fd;
     int stdio[3];           /* the program's ends */
+    int callers[3];         /* the other ends; made with the cell */
     int compile_out;        /* the compile step's end of its pipe */
     pid_t pid;              /* of the stage's process; 0 once it is reaped */
     bool started;           /* the stage has been exec'd */
@@ -43,7 +45,7 @@ struct al_job {
     uint32_t early_signals; /* that came before exec; a bit each */
     bool ending;            /* init was killed on purpose */
     bool init_reaped;
-    struct al_exec_mark mark; /* all 0: none came */
+    struct al_mark mark; /* of exec; all 0: none came */
     int64_t assigned_ns;
     int64_t stage_started_ns;
     int64_t wall_deadline_ns;
@@ -78,6 +80,14 @@ void al_jobs_reap_strays(const struct al_jobs *jobs);
  * (init_reaped is false): its end then ends the job. */
 int al_job_make_cell(struct al_job *job, struct al_err *err);
 
+/* One of a job's pipes. Its user may open it again through /dev/stdout; *ret_callers does not
+ * block. */
+int al_job_make_pipe(const struct al_job *job, bool program_reads, int *ret_callers,
+                     int *ret_programs, struct al_err *err);
+
+/* True when the cell was made with the limits that these quotas ask of it. */
+bool al_job_fits(const struct al_job *job, const struct al_quotas *quotas);
+
 /* Lets the waiting process become the assignment's stage. */
 int al_job_start_stage(struct al_job *job, struct al_err *err);
 
@@ -88,9 +98,10 @@ void al_job_end_cell(struct al_job *job);
 /* Closes and frees everything; the job's processes are reaped or never were. */
 void al_job_release(struct al_job *job);
 
-/* A cell of the kind: one that was made ahead, or else a new one. NULL and an error when there can
- * be none. */
-struct al_job *al_pool_get(struct al_jobs *jobs, enum al_cell_kind kind, struct al_err *err);
+/* A cell of the kind: one that was made ahead, or else a new one with these quotas. NULL and an
+ * error when there can be none. */
+struct al_job *al_pool_get(struct al_jobs *jobs, enum al_cell_kind kind,
+                           const struct al_quotas *quotas, struct al_err *err);
 
 /* A cell has died waiting. */
 void al_pool_lost(struct al_jobs *jobs, const struct al_job *job);

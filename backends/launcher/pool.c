@@ -2,8 +2,10 @@
  * Theory of operation. Making a cell (namespaces, mounts, cgroups) takes a few milliseconds that a
  * caller would wait for. So some native cells are made ahead: each is used once, by whatever job
  * comes next, and a timer makes new ones, one at a time, so that a SPAWN never waits for more than
- * one. Without a waiting cell the job gets a new one: the same code, only later. A cell that dies
- * waiting is not replaced before the next job, which then meets the cause itself.
+ * one. They are made with the limits that the latest job had, since most jobs ask for the same as
+ * the one before; a job that does not, changes them. Without a waiting cell the job gets a new one:
+ * the same code, only later. A cell that dies waiting is not replaced before the next job, which
+ * then meets the cause itself.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -40,7 +42,8 @@ static struct al_job *take_slot(struct al_jobs *jobs, struct al_err *err)
     return job;
 }
 
-static struct al_job *make_cell(struct al_jobs *jobs, enum al_cell_kind kind, struct al_err *err)
+static struct al_job *make_cell(struct al_jobs *jobs, enum al_cell_kind kind,
+                                const struct al_quotas *quotas, struct al_err *err)
 {
     struct al_job *job = take_slot(jobs, err);
     if (!job) {
@@ -48,7 +51,9 @@ static struct al_job *make_cell(struct al_jobs *jobs, enum al_cell_kind kind, st
     }
     al_job_init_sources(job);
     job->assign_fd = job->bundle_fd = job->compile_out = -1;
-    job->stdio[0] = job->stdio[1] = job->stdio[2] = -1;
+    for (size_t i = 0; i < 3; i++) {
+        job->stdio[i] = job->callers[i] = -1;
+    }
     job->cell = (struct al_cell){.init_pidfd = -1, .alive_fd = -1, .ready_fd = -1};
     job->init_reaped = true; /* there is none yet */
     snprintf(job->name, sizeof job->name, "%016llx", (unsigned long long)jobs->next_name++);
@@ -59,7 +64,8 @@ static struct al_job *make_cell(struct al_jobs *jobs, enum al_cell_kind kind, st
                                       .filter = &jobs->filter,
                                       .name = job->name,
                                       .init_uid = uid,
-                                      .program_uid = uid + 1};
+                                      .program_uid = uid + 1,
+                                      .quotas = *quotas};
     if (al_job_make_cell(job, err) == 0) {
         return job;
     }
@@ -87,7 +93,7 @@ static void on_refill(struct al_source *source)
     {
         return;
     }
-    struct al_job *job = make_cell(jobs, AL_CELL_NATIVE, &err);
+    struct al_job *job = make_cell(jobs, AL_CELL_NATIVE, &jobs->usual, &err);
     if (!job) {
         return; /* the next job meets the same and tells its caller */
     }
@@ -98,35 +104,49 @@ static void on_refill(struct al_source *source)
     }
 }
 
+static void take_out(struct al_jobs *jobs, uint32_t i)
+{
+    jobs->n_pool--;
+    memmove(&jobs->pool[i], &jobs->pool[i + 1], (jobs->n_pool - i) * sizeof(struct al_job *));
+}
+
 void al_pool_lost(struct al_jobs *jobs, const struct al_job *job)
 {
     for (uint32_t i = 0; i < jobs->n_pool; i++) {
         if (jobs->pool[i] == job) {
-            jobs->n_pool--;
-            memmove(&jobs->pool[i], &jobs->pool[i + 1],
-                    (jobs->n_pool - i) * sizeof(struct al_job *));
+            take_out(jobs, i);
             al_log_warn("a cell that was made ahead died: %s", job->exit.error);
             return;
         }
     }
 }
 
-struct al_job *al_pool_get(struct al_jobs *jobs, enum al_cell_kind kind, struct al_err *err)
+/* One with other limits can be changed only when its process does not set them any more. */
+static struct al_job *find_waiting(struct al_jobs *jobs, const struct al_quotas *quotas)
 {
-    if (kind != AL_CELL_NATIVE) {
-        return make_cell(jobs, kind, err);
+    for (uint32_t i = 0; i < jobs->n_pool; i++) {
+        struct al_job *job = jobs->pool[i];
+        if (al_job_fits(job, quotas) || job->settled) {
+            take_out(jobs, i);
+            job->waiting = false;
+            return job;
+        }
     }
-    if (jobs->config->prepared > 0) {
-        arm_refill(jobs);
+    return NULL;
+}
+
+struct al_job *al_pool_get(struct al_jobs *jobs, enum al_cell_kind kind,
+                           const struct al_quotas *quotas, struct al_err *err)
+{
+    struct al_job *job = NULL;
+    if (kind == AL_CELL_NATIVE) {
+        jobs->usual = *quotas;
+        job = find_waiting(jobs, quotas);
+        if (jobs->config->prepared > 0) {
+            arm_refill(jobs);
+        }
     }
-    if (jobs->n_pool == 0) {
-        return make_cell(jobs, kind, err);
-    }
-    struct al_job *job = jobs->pool[0];
-    jobs->n_pool--;
-    memmove(&jobs->pool[0], &jobs->pool[1], jobs->n_pool * sizeof(struct al_job *));
-    job->waiting = false;
-    return job;
+    return job ? job : make_cell(jobs, kind, quotas, err);
 }
 
 int al_pool_init(struct al_jobs *jobs)

@@ -186,23 +186,27 @@ int al_rootfs_prepare(const struct al_cells_config *config, struct al_err *err)
 
 #define DISK_FLAGS (MS_NOSUID | MS_NODEV)
 
+static unsigned long long inodes_for(uint32_t disk_mb)
+{
+    return INODES_BASE + (unsigned long long)INODES_PER_MB * disk_mb;
+}
+
 /* The job's one tmpfs, so that everything it can write is bounded by disk_mb together. It has a
  * size from the start: one without could not be given one later. */
-static int mount_disk(const char *target, uid_t uid, mode_t mode, struct al_err *err)
+static int mount_disk(const char *target, uid_t uid, mode_t mode, uint32_t disk_mb,
+                      struct al_err *err)
 {
     char options[128];
-    snprintf(options, sizeof options, "mode=0%o,uid=%u,gid=%u,size=64k,nr_inodes=64", mode, uid,
-             uid);
+    snprintf(options, sizeof options, "mode=0%o,uid=%u,gid=%u,size=%um,nr_inodes=%llu", mode, uid,
+             uid, disk_mb, inodes_for(disk_mb));
     return do_mount("airlock", target, "tmpfs", DISK_FLAGS, options, err);
 }
 
-int al_rootfs_resize(enum al_cell_kind kind, const struct al_quotas *quotas, struct al_err *err)
+int al_rootfs_resize(uint32_t disk_mb, struct al_err *err)
 {
     char options[128];
-    snprintf(options, sizeof options, "size=%um,nr_inodes=%llu", quotas->disk_mb,
-             INODES_BASE + (unsigned long long)INODES_PER_MB * quotas->disk_mb);
-    return do_mount("airlock", kind == AL_CELL_NATIVE ? "/.disk" : AL_LOCAL_DIR, "tmpfs",
-                    MS_REMOUNT | DISK_FLAGS, options, err);
+    snprintf(options, sizeof options, "size=%um,nr_inodes=%llu", disk_mb, inodes_for(disk_mb));
+    return do_mount("airlock", "/.disk", "tmpfs", MS_REMOUNT | DISK_FLAGS, options, err);
 }
 
 /* A folder of the job's tmpfs, owned by its user, bound to where the job expects it. */
@@ -249,7 +253,7 @@ static int mask_proc(struct al_err *err)
     return 0;
 }
 
-int al_rootfs_enter(struct al_err *err)
+int al_rootfs_enter(uint32_t disk_mb, struct al_err *err)
 {
     /* A bind of its own: a mount that came along with the namespace cannot be pivoted to. */
     int rc = do_mount(AL_ROOT_DIR, AL_ROOT_DIR, NULL, MS_BIND | MS_REC, NULL, err);
@@ -268,17 +272,17 @@ int al_rootfs_enter(struct al_err *err)
         return al_err_errno(err, errno, "cannot leave the host's file system");
     }
     /* Its root stays mounted, closed to the program: an unmount would wait for every CPU. */
-    rc = mount_disk("/.disk", 0, 0700, err);
+    rc = mount_disk("/.disk", 0, 0700, disk_mb, err);
     rc = rc < 0 ? rc : bind_disk("work", "/sandbox", 0755, err);
     rc = rc < 0 ? rc : bind_disk("tmp", "/tmp", 01777, err);
     rc = rc < 0 ? rc : bind_disk("shm", "/dev/shm", 01777, err);
     return rc < 0 ? rc : mask_proc(err);
 }
 
-int al_rootfs_enter_local(uid_t uid, struct al_err *err)
+int al_rootfs_enter_local(uid_t uid, uint32_t disk_mb, struct al_err *err)
 {
     int rc = do_mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL, err);
-    rc = rc < 0 ? rc : mount_disk(AL_LOCAL_DIR, uid, 0755, err);
+    rc = rc < 0 ? rc : mount_disk(AL_LOCAL_DIR, uid, 0755, disk_mb, err);
     if (rc < 0) {
         return rc;
     }

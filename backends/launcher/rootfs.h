@@ -24,12 +24,12 @@
 int al_rootfs_prepare(const struct al_cells_config *config, struct al_err *err);
 
 /* In a native cell's init, with all capabilities in its namespaces: mounts and pivot. The job's
- * tmpfs has a token size until al_rootfs_resize. */
-int al_rootfs_enter(struct al_err *err);
+ * tmpfs is bounded by disk_mb. */
+int al_rootfs_enter(uint32_t disk_mb, struct al_err *err);
 
 /* In a local cell's init, still with the host's ids: /proc, and the temporary folder as a tmpfs for
  * `uid`. */
-int al_rootfs_enter_local(uid_t uid, struct al_err *err);
+int al_rootfs_enter_local(uid_t uid, uint32_t disk_mb, struct al_err *err);
 
-/* In the cell, with CAP_SYS_ADMIN over it: gives the job's tmpfs its size. */
-int al_rootfs_resize(enum al_cell_kind kind, const struct al_quotas *quotas, struct al_err *err);
+/* In a native cell's init, with CAP_SYS_ADMIN: gives the job's tmpfs another size. */
+int al_rootfs_resize(uint32_t disk_mb, struct al_err *err);

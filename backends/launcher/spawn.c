@@ -16,38 +16,23 @@
 #define SETUP_MAX_NS (20 * (int64_t)1000000000) /* a cell that is not built by then is a fault */
 #define PIPE_BYTES   (256 << 10)
 
-/* Makes a pipe that the job's user may open again through /dev/stdout; *ret_mine does not block. */
-static int make_pipe(struct al_job *job, bool program_reads, int *ret_mine, int *ret_programs,
-                     struct al_err *err)
+int al_job_make_pipe(const struct al_job *job, bool program_reads, int *ret_callers,
+                     int *ret_programs, struct al_err *err)
 {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) < 0) {
         return al_err_errno(err, errno, "pipe");
     }
-    *ret_mine = fds[program_reads];
+    *ret_callers = fds[program_reads];
     *ret_programs = fds[!program_reads];
     uid_t uid = job->plan.program_uid;
-    if (fchown(fds[0], uid, uid) < 0 || al_io_set_nonblock(*ret_mine, true) < 0) {
+    if (fchown(fds[0], uid, uid) < 0 || al_io_set_nonblock(*ret_callers, true) < 0) {
         return al_err_errno(err, errno, "pipe's owner");
     }
     if (!program_reads) {
         fcntl(fds[0], F_SETPIPE_SZ, PIPE_BYTES); /* fewer wakes; the default size works too */
     }
     return 0;
-}
-
-#define PIPES 4
-
-static int make_pipes(struct al_job *job, int mine[PIPES], struct al_err *err)
-{
-    int rc = 0;
-    for (int i = 0; i < 3 && rc == 0; i++) {
-        rc = make_pipe(job, i == 0, &mine[i], &job->stdio[i], err);
-    }
-    if (rc == 0 && job->assignment.stage == AL_STAGE_COMPILE) {
-        rc = make_pipe(job, false, &mine[3], &job->compile_out, err);
-    }
-    return rc;
 }
 
 static bool workdir_is_valid(const char *dir)
@@ -106,31 +91,42 @@ static void refuse(int control_fd, const struct al_err *err)
     al_io_send_fds(control_fd, &iov, 1, NULL, 0, false);
 }
 
+/* The fds go with it. */
+static void say_spawned(struct al_job *job, int compile_out)
+{
+    uint8_t data[AL_MSG_BYTES_MAX];
+    const int fds[] = {job->callers[0], job->callers[1], job->callers[2], compile_out};
+    al_job_send(job, data, al_msg_encode_empty(AL_MSG_SPAWNED, data), fds,
+                compile_out >= 0 ? 4 : 3);
+    for (size_t i = 0; i < 3; i++) {
+        al_close_fd(&job->callers[i]);
+    }
+}
+
 /* From here on the job's own end, and an error, come as EXIT. */
 static void assign(struct al_job *job, struct al_err *err)
 {
-    int mine[PIPES] = {-1, -1, -1, -1};
+    al_auto_close int compile_out = -1;
     int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     int rc = timer < 0 || al_job_add_source(job, AL_JOB_TIMER, timer, al_job_on_timer) < 0
                  ? al_err_errno(err, errno, "timerfd")
-                 : make_pipes(job, mine, err);
+                 : 0;
+    if (rc == 0 && job->assignment.stage == AL_STAGE_COMPILE) {
+        rc = al_job_make_pipe(job, false, &compile_out, &job->compile_out, err);
+    }
     if (rc == 0) {
         al_job_arm_timer(job, al_now_ns() + SETUP_MAX_NS);
         rc = al_job_start_stage(job, err);
     }
-    uint8_t data[AL_MSG_BYTES_MAX];
     if (rc == 0) {
-        al_job_send(job, data, al_msg_encode_empty(AL_MSG_SPAWNED, data), mine,
-                    mine[3] >= 0 ? 4 : 3);
-    } else {
-        struct al_msg_refused m;
-        al_err_copy_text(m.text, sizeof m.text, err->text);
-        al_job_send(job, data, al_msg_encode_refused(&m, data), NULL, 0);
-        al_job_end_cell(job);
+        say_spawned(job, compile_out);
+        return;
     }
-    for (size_t i = 0; i < PIPES; i++) {
-        al_close_fd(&mine[i]);
-    }
+    uint8_t data[AL_MSG_BYTES_MAX];
+    struct al_msg_refused m;
+    al_err_copy_text(m.text, sizeof m.text, err->text);
+    al_job_send(job, data, al_msg_encode_refused(&m, data), NULL, 0);
+    al_job_end_cell(job);
 }
 
 void al_jobs_spawn(struct al_jobs *jobs, const struct al_msg_spawn *spawn, int control_fd,
@@ -140,7 +136,7 @@ void al_jobs_spawn(struct al_jobs *jobs, const struct al_msg_spawn *spawn, int c
     const struct al_runtime *runtime = NULL;
     struct al_job *job = NULL;
     if (check_spawn(jobs, spawn, bundle_fd, &runtime, &err) == 0 && runtime) {
-        job = al_pool_get(jobs, spawn->kind, &err);
+        job = al_pool_get(jobs, spawn->kind, &spawn->quotas, &err);
     }
     if (!job) {
         refuse(control_fd, &err);
@@ -165,6 +161,7 @@ void al_jobs_spawn(struct al_jobs *jobs, const struct al_msg_spawn *spawn, int c
 int al_jobs_init(struct al_jobs *jobs)
 {
     jobs->slots = calloc(jobs->config->jobs_max, sizeof(struct al_job *));
+    jobs->usual = (struct al_quotas){.memory_mb = 256, .pids = 64, .disk_mb = 64};
     jobs->next_name =
         (uint64_t)al_wall_ns(); /* not that of a group which an earlier run left busy */
     return jobs->slots ? al_pool_init(jobs) : -ENOMEM;

@@ -1,0 +1,164 @@
+/* From the request's bundle to files, arguments and environment; see program.c. */
+#include "backends/launcher/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "backends/base/cleanup.h"
+#include "backends/base/io.h"
+
+#define OPEN_TRIES 100
+
+static int make_parents(int workdir, const char *path, struct al_err *err)
+{
+    char at[AL_PATH_MAX];
+    if (strlen(path) >= sizeof at) {
+        return al_err_set(err, AL_ERR_INTERNAL, "a file's path is too long");
+    }
+    memcpy(at, path, strlen(path) + 1);
+    for (char *slash = at; (slash = strchr(slash, '/')) != NULL; slash++) {
+        *slash = '\0';
+        if (mkdirat(workdir, at, 0755) < 0 && errno != EEXIST) {
+            return al_err_errno(err, errno, "cannot make the folder of file '%s'", path);
+        }
+        *slash = '/';
+    }
+    return 0;
+}
+
+/* EAGAIN: a ".." while anything on the machine was mounted or renamed; asking again gives the
+ * answer. */
+static int open_beneath(int dir, const char *path, const struct open_how *how)
+{
+    int fd;
+    int tries = 0;
+    do {
+        fd = (int)syscall(SYS_openat2, dir, path, how, sizeof *how);
+    } while (fd < 0 && errno == EAGAIN && ++tries < OPEN_TRIES);
+    return fd;
+}
+
+static int write_item(int workdir, const char *path, const struct al_bundle_item *item,
+                      struct al_err *err)
+{
+    int rc = make_parents(workdir, path, err);
+    if (rc < 0) {
+        return rc;
+    }
+    struct open_how how = {.flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                           .mode = item->mode,
+                           .resolve =
+                               RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+    al_auto_close int fd = open_beneath(workdir, path, &how);
+    if (fd < 0) {
+        return al_err_errno(err, errno, "cannot make the file '%s'", path);
+    }
+    if (fchmod(fd, item->mode) < 0) { /* what the request says, whatever the umask is */
+        return al_err_errno(err, errno, "cannot set the mode of the file '%s'", path);
+    }
+    rc = al_io_write_full(fd, item->data, item->len);
+    return rc < 0 ? al_err_errno(err, -rc, "cannot write the file '%s'", path) : 0;
+}
+
+int al_program_add_env(struct al_program *p, const char *name, const char *value)
+{
+    char *pair;
+    if (p->n_env >= AL_ENV_MAX + AL_PROGRAM_ENV_BASE || asprintf(&pair, "%s=%s", name, value) < 0) {
+        return -ENOMEM;
+    }
+    size_t n = strlen(name) + 1;
+    for (size_t i = 0; i < p->n_env; i++) {
+        if (strncmp(p->env[i], pair, n) == 0) { /* the last one wins */
+            p->env[i] = pair;
+            return 0;
+        }
+    }
+    p->env[p->n_env++] = pair;
+    return 0;
+}
+
+static int take_item(struct al_program *p, int workdir, int tmpdir, bool unpack,
+                     const struct al_bundle_item *item, struct al_err *err)
+{
+    switch (item->type) {
+    case AL_BUNDLE_CODE:
+        return unpack ? write_item(workdir, p->runtime->info.code_file, item, err) : 0;
+    case AL_BUNDLE_FILE:
+        return unpack ? write_item(workdir, item->name, item, err) : 0;
+    case AL_BUNDLE_INPUTS:
+        p->has_inputs = true;
+        return unpack ? write_item(tmpdir, strrchr(p->inputs_path, '/') + 1, item, err) : 0;
+    case AL_BUNDLE_ENV:
+        if (al_program_add_env(p, item->name, (const char *)item->data) < 0) {
+            return al_err_set(err, AL_ERR_INTERNAL, "too many environment variables");
+        }
+        return 0;
+    case AL_BUNDLE_ARG:
+        if (p->n_args == AL_ARGS_MAX) {
+            return al_err_set(err, AL_ERR_INTERNAL, "too many arguments");
+        }
+        p->args[p->n_args++] = (const char *)item->data;
+        return 0;
+    }
+    return 0;
+}
+
+static int open_dir(const char *path, struct al_err *err)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? al_err_errno(err, errno, "cannot open the folder %s", path) : fd;
+}
+
+/* The request's workdir may lie below /sandbox or /tmp, where nothing is yet. */
+static int open_workdir(const struct al_program *p, bool make, struct al_err *err)
+{
+    const char *below = p->workdir + strlen(p->prefix) + 1;
+    if (make && strchr(below, '/')) {
+        al_auto_close int base = open_dir(p->prefix[0] ? p->prefix : "/", err);
+        int rc = base < 0 ? base : make_parents(base, below, err);
+        if (rc < 0) {
+            return rc;
+        }
+        if (mkdirat(base, below, 0755) < 0 && errno != EEXIST) {
+            return al_err_errno(err, errno, "cannot make the workdir %s", p->workdir);
+        }
+    }
+    return open_dir(p->workdir, err);
+}
+
+int al_program_unpack(struct al_program *p, int bundle_fd, struct al_err *err)
+{
+    const bool unpack = p->assignment.first;
+    char tmp[AL_PROGRAM_PATH_BYTES];
+    snprintf(tmp, sizeof tmp, "%s/tmp", p->prefix);
+    al_auto_close int workdir = open_workdir(p, unpack, err);
+    al_auto_close int tmpdir = workdir < 0 ? -1 : open_dir(tmp, err);
+    ssize_t size = tmpdir < 0 ? -1 : al_bundle_check_fd(bundle_fd);
+    if (size < 0) {
+        return al_err_set(err, AL_ERR_INTERNAL, "the job's bundle is not a sealed memfd");
+    }
+    void *data = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, bundle_fd, 0);
+    if (data == MAP_FAILED) {
+        return al_err_errno(err, errno, "cannot map the job's bundle");
+    }
+    struct al_bundle_reader reader = {.data = data, .left = (size_t)size};
+    struct al_bundle_item item;
+    int rc;
+    while ((rc = al_bundle_next(&reader, &item)) > 0) {
+        if ((rc = take_item(p, workdir, tmpdir, unpack, &item, err)) < 0) {
+            return rc;
+        }
+    }
+    if (rc < 0) {
+        return al_err_set(err, AL_ERR_INTERNAL, "the job's bundle is malformed");
+    }
+    return fchdir(workdir) < 0 ? al_err_errno(err, errno, "chdir %s", p->workdir) : 0;
+}
