@@ -114,6 +114,13 @@ static int write_maps(const struct al_cell_plan *plan, pid_t pid, struct al_err 
     return 0;
 }
 
+static int open_mounts(pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/ns/mnt", pid);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
 int al_cell_create(const struct al_cell_plan *plan, int status_fd, struct al_cell *ret,
                    struct al_err *err)
 {
@@ -142,6 +149,7 @@ int al_cell_create(const struct al_cell_plan *plan, int status_fd, struct al_cel
     }
     *ret = (struct al_cell){.init_pid = pid,
                             .init_pidfd = pidfd,
+                            .mounts_fd = open_mounts(pid),
                             .alive_fd = al_steal_fd(&alive[1]),
                             .ready_fd = al_steal_fd(&ready[0])};
 out:

@@ -31,8 +31,9 @@ struct al_cell_plan {
 struct al_cell {
     pid_t init_pid;
     int init_pidfd;
-    int alive_fd; /* init ends when this end is closed; see al_cell_take */
-    int ready_fd; /* a byte comes when init has built the cell, one more when it has resized it */
+    int mounts_fd; /* holds the mount namespace, so that it ends where this is closed last; or -1 */
+    int alive_fd;  /* init ends when this end is closed; see al_cell_take */
+    int ready_fd;  /* a byte comes when init has built the cell, one more when it has resized it */
 };
 
 enum al_stage {

@@ -134,8 +134,8 @@ void al_job_release(struct al_job *job)
     for (size_t i = 0; i < AL_JOB_COUNT; i++) {
         drop_source(job, (enum al_job_source_index)i);
     }
-    int *const fds[] = {&job->bundle_fd, &job->compile_out, &job->assign_fd, &job->cell.alive_fd,
-                        &job->cell.ready_fd};
+    int *const fds[] = {&job->bundle_fd,     &job->compile_out,   &job->assign_fd,
+                        &job->cell.alive_fd, &job->cell.ready_fd, &job->cell.mounts_fd};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
         al_close_fd(fds[i]);
     }
@@ -172,7 +172,7 @@ static void finish_if_dead(struct al_job *job)
     read_usage(job);
     uint8_t data[AL_MSG_BYTES_MAX];
     al_job_send(job, data, al_msg_encode_exit(&job->exit, data), NULL, 0);
-    if (!al_reaper_remove(job->jobs->reaper_fd, job->name)) {
+    if (!al_reaper_remove(job->jobs->reaper_fd, job->name, job->cell.mounts_fd)) {
         job->jobs->cgroups->ops->remove(job->jobs->cgroups, job->name); /* slower, not later */
     }
     al_job_release(job);

@@ -54,7 +54,7 @@ static struct al_job *make_cell(struct al_jobs *jobs, enum al_cell_kind kind,
     for (size_t i = 0; i < 3; i++) {
         job->stdio[i] = job->callers[i] = -1;
     }
-    job->cell = (struct al_cell){.init_pidfd = -1, .alive_fd = -1, .ready_fd = -1};
+    job->cell = (struct al_cell){.init_pidfd = -1, .mounts_fd = -1, .alive_fd = -1, .ready_fd = -1};
     job->init_reaped = true; /* there is none yet */
     snprintf(job->name, sizeof job->name, "%016llx", (unsigned long long)jobs->next_name++);
     uid_t uid = jobs->config->uid_base + 2 * job->slot;

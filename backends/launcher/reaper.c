@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "backends/base/cleanup.h"
+#include "backends/base/io.h"
 #include "backends/base/log.h"
 #include "backends/launcher/child.h"
 
@@ -37,9 +38,14 @@ static void remove_pending(struct reaper *r)
 static bool receive(struct reaper *r)
 {
     while (r->n < PENDING_MAX) {
-        ssize_t got = recv(r->fd, r->pending[r->n], AL_JOB_ID_LEN, MSG_DONTWAIT);
-        if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+        int fds[AL_IO_FDS_MAX];
+        size_t n_fds = 0;
+        ssize_t got = al_io_recv_fds(r->fd, r->pending[r->n], AL_JOB_ID_LEN, fds, &n_fds);
+        if (got == -EAGAIN) {
             return true;
+        }
+        for (size_t i = 0; i < n_fds; i++) {
+            close(fds[i]); /* the last one: the kernel unmounts here */
         }
         if (got != AL_JOB_ID_LEN) {
             return false;
@@ -73,7 +79,7 @@ static _Noreturn void reaper_main(const struct al_cgroups *groups, int fd)
 int al_reaper_start(const struct al_cgroups *groups, int *ret_fd, struct al_err *err)
 {
     int fds[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0) {
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0) {
         return al_err_errno(err, errno, "socketpair");
     }
     pid_t pid = fork();
@@ -96,7 +102,8 @@ int al_reaper_start(const struct al_cgroups *groups, int *ret_fd, struct al_err 
     return 0;
 }
 
-bool al_reaper_remove(int fd, const char *job_id)
+bool al_reaper_remove(int fd, const char *job_id, int mounts_fd)
 {
-    return send(fd, job_id, AL_JOB_ID_LEN, MSG_DONTWAIT | MSG_NOSIGNAL) == AL_JOB_ID_LEN;
+    struct iovec iov = {.iov_base = (void *)job_id, .iov_len = AL_JOB_ID_LEN};
+    return al_io_send_fds(fd, &iov, 1, &mounts_fd, mounts_fd >= 0, false) == 0;
 }

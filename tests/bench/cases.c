@@ -11,6 +11,7 @@
 
 #define STREAM_BYTES ((size_t)256 << 20)
 #define PHASE_RUNS   50
+#define PAUSE_MS     20
 
 static double ratio(const struct al_contestant *who, const struct al_contestant *base)
 {
@@ -50,7 +51,7 @@ static struct al_contest contest_for(unsigned threads, bool is_slow)
 }
 
 static void run_program_with(struct al_bench *bench, const struct al_bench_program *program,
-                             struct al_plain *plain, unsigned threads)
+                             struct al_plain *plain, unsigned threads, unsigned pause_ms)
 {
     char names[3][64];
     struct al_direct direct = {.env = &bench->direct, .program = program};
@@ -68,7 +69,9 @@ static void run_program_with(struct al_bench *bench, const struct al_bench_progr
     snprintf(names[1], sizeof names[1], "%s: native, no RPC", program->language);
     snprintf(names[2], sizeof names[2], "%s: native Run", program->language);
     size_t n = bench->client ? 3 : 2;
-    run(bench, contest_for(threads, strstr(program->language, "script") != NULL), who, n);
+    struct al_contest contest = contest_for(threads, strstr(program->language, "script") != NULL);
+    contest.pause_ms = pause_ms;
+    run(bench, contest, who, n);
     if (threads == 1 && n == 3 && strcmp(program->language, "python") == 0) {
         bench->python_ratio = ratio(&who[2], &who[0]);
     }
@@ -80,7 +83,10 @@ void al_cases_program(struct al_bench *bench, const struct al_bench_program *pro
     static const unsigned threads[] = {1, 4, 16};
     struct al_plain *plain = al_plain_create(program, bench->folder);
     for (size_t i = 0; i < sizeof threads / sizeof threads[0]; i++) {
-        run_program_with(bench, program, plain, threads[i]);
+        if (threads[i] == 1) {
+            run_program_with(bench, program, plain, 1, PAUSE_MS);
+        }
+        run_program_with(bench, program, plain, threads[i], 0);
     }
     al_plain_destroy(plain);
     if (!bench->client) {

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "backends/base/clock.h"
 #include "tests/bench/die.h"
@@ -10,6 +11,7 @@
 struct turn {
     struct al_contestant *who;
     unsigned calls;
+    unsigned pause_ms;
     bool counts;
     atomic_uint taken;
     atomic_uint workers; /* that got their number */
@@ -20,6 +22,7 @@ static void work_off(struct turn *turn, unsigned worker)
 {
     struct al_contestant *who = turn->who;
     while (atomic_fetch_add(&turn->taken, 1) < turn->calls) {
+        usleep(turn->pause_ms * 1000);
         int64_t start_ns = al_now_ns();
         who->once(who->arg, worker);
         int64_t took_ns = al_now_ns() - start_ns;
@@ -58,7 +61,8 @@ static int64_t take_turn_with_threads(struct turn *turn, unsigned threads)
 
 static void take_turn(const struct al_contest *contest, struct al_contestant *who, bool counts)
 {
-    struct turn turn = {.who = who, .calls = contest->turn, .counts = counts};
+    struct turn turn = {
+        .who = who, .calls = contest->turn, .pause_ms = contest->pause_ms, .counts = counts};
     int64_t start_ns = al_now_ns(), busy_ns;
     if (contest->threads == 1) {
         work_off(&turn, 0);

@@ -23,9 +23,10 @@ struct al_contestant {
 };
 
 struct al_contest {
-    unsigned threads; /* calls at a time */
-    unsigned rounds;  /* turns of each contestant; one more before them is not counted */
-    unsigned turn;    /* calls in a turn */
+    unsigned threads;  /* calls at a time */
+    unsigned rounds;   /* turns of each contestant; one more before them is not counted */
+    unsigned turn;     /* calls in a turn */
+    unsigned pause_ms; /* before each call, so that what is made ahead is there again; 0: none */
 };
 
 void al_contest_run(const struct al_contest *contest, struct al_contestant *who, size_t n);
