@@ -165,10 +165,25 @@ static void sleep_ms(int64_t ms)
     usleep((useconds_t)(ms * 1000));
 }
 
+static void meet(struct al_test_meeting *m)
+{
+    pthread_mutex_lock(&m->lock);
+    m->come++;
+    pthread_cond_broadcast(&m->changed);
+    while (m->come < m->expected) {
+        pthread_cond_wait(&m->changed, &m->lock);
+    }
+    pthread_mutex_unlock(&m->lock);
+}
+
 static void *play(void *arg)
 {
     struct caller *c = arg;
     const struct al_test_caller *plan = c->plan;
+    if (plan->meeting) {
+        wait_for(c, &c->output);
+        meet(plan->meeting);
+    }
     if (!wait_for(c, &c->started)) {
         return NULL;
     }

@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include <pthread.h>
+
 #include "backends/api/backend.h"
 #include "backends/base/buf.h"
 
@@ -35,13 +37,22 @@ struct al_test_run {
     int64_t took_ms;
 };
 
+/* Where the callers of jobs that run at once wait for each other. */
+struct al_test_meeting {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    unsigned expected, come;
+};
+
 /* What the caller does while the job runs; each may be left 0. */
 struct al_test_caller {
-    int64_t cancel_after_ms; /* from the start of the program; 0: never */
-    bool cancel_on_output;   /* as soon as the first byte has come */
-    size_t sink_room;        /* the sink takes this much, then nothing; 0: everything */
-    int64_t room_after_ms;   /* then everything again */
-    const char *stdin_text;  /* pushed once the program has started */
+    struct al_test_meeting *meeting; /* gone to at the first byte of output, or the job's end;
+                                        whatever else there is to do comes after it */
+    int64_t cancel_after_ms;         /* from the start of the program; 0: never */
+    bool cancel_on_output;           /* as soon as the first byte has come */
+    size_t sink_room;                /* the sink takes this much, then nothing; 0: everything */
+    int64_t room_after_ms;           /* then everything again */
+    const char *stdin_text;          /* pushed once the program has started */
     bool stdin_eof;
     int signal_on_output; /* sent at the first byte */
 };
