@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <linux/keyctl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,6 +76,15 @@ static int parse_options(int argc, char **argv, struct options *o)
     return o->check_config || (o->socket > 2 && o->data_dir) ? 0 : -EINVAL;
 }
 
+/* Every cell's init is a copy of this process, and its memory holds what we were started with. */
+static void forget_environment(void)
+{
+    for (char **e = environ; *e; e++) {
+        memset(*e, 0, strlen(*e));
+    }
+    clearenv();
+}
+
 /* Nothing of whoever started us reaches a job: fds, environment, folder, session, mask. */
 static int clean_process(int socket)
 {
@@ -85,9 +95,12 @@ static int clean_process(int socket)
             return -errno;
         }
     }
-    if (fcntl(socket, F_SETFD, FD_CLOEXEC) < 0 || clearenv() != 0 || chdir("/") < 0) {
+    if (fcntl(socket, F_SETFD, FD_CLOEXEC) < 0 || chdir("/") < 0) {
         return -errno;
     }
+    forget_environment();
+    /* A keyring of its own, for cells to inherit; where there are no keys this fails. */
+    syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
     close_range(3, (unsigned)socket - 1, 0);
     close_range((unsigned)socket + 1, ~0U, 0);
     setsid(); /* a Ctrl-C for airlockd drains it; it must not kill the jobs under it */
