@@ -16,6 +16,7 @@
 #include "backends/base/io.h"
 
 #define OPEN_TRIES 100
+#define BENEATH    (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
 
 static int make_parents(int workdir, const char *path, struct al_err *err)
 {
@@ -53,10 +54,8 @@ static int write_item(int workdir, const char *path, const struct al_bundle_item
     if (rc < 0) {
         return rc;
     }
-    struct open_how how = {.flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                           .mode = item->mode,
-                           .resolve =
-                               RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+    struct open_how how = {
+        .flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, .mode = item->mode, .resolve = BENEATH};
     al_auto_close int fd = open_beneath(workdir, path, &how);
     if (fd < 0) {
         return al_err_errno(err, errno, "cannot make the file '%s'", path);
@@ -117,13 +116,18 @@ static int open_dir(const char *path, struct al_err *err)
     return fd < 0 ? al_err_errno(err, errno, "cannot open the folder %s", path) : fd;
 }
 
-/* The request's workdir may lie below /sandbox or /tmp, where nothing is yet. */
+/* The request's workdir may lie below /sandbox or /tmp, where nothing is yet. Later, a compile step
+ * may have put a link in its place, to one of our own fds even: those of cgroups lead to the host's
+ * files. So no link is followed. */
 static int open_workdir(const struct al_program *p, bool make, struct al_err *err)
 {
     const char *below = p->workdir + strlen(p->prefix) + 1;
+    al_auto_close int base = open_dir(p->prefix[0] ? p->prefix : "/", err);
+    if (base < 0) {
+        return base;
+    }
     if (make && strchr(below, '/')) {
-        al_auto_close int base = open_dir(p->prefix[0] ? p->prefix : "/", err);
-        int rc = base < 0 ? base : make_parents(base, below, err);
+        int rc = make_parents(base, below, err);
         if (rc < 0) {
             return rc;
         }
@@ -131,7 +135,9 @@ static int open_workdir(const struct al_program *p, bool make, struct al_err *er
             return al_err_errno(err, errno, "cannot make the workdir %s", p->workdir);
         }
     }
-    return open_dir(p->workdir, err);
+    const struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = BENEATH};
+    int fd = open_beneath(base, below, &how);
+    return fd < 0 ? al_err_errno(err, errno, "cannot open the workdir %s", p->workdir) : fd;
 }
 
 int al_program_unpack(struct al_program *p, int bundle_fd, struct al_err *err)
@@ -140,8 +146,11 @@ int al_program_unpack(struct al_program *p, int bundle_fd, struct al_err *err)
     char tmp[AL_PROGRAM_PATH_BYTES];
     snprintf(tmp, sizeof tmp, "%s/tmp", p->prefix);
     al_auto_close int workdir = open_workdir(p, unpack, err);
-    al_auto_close int tmpdir = workdir < 0 ? -1 : open_dir(tmp, err);
-    ssize_t size = tmpdir < 0 ? -1 : al_bundle_check_fd(bundle_fd);
+    al_auto_close int tmpdir = workdir < 0 ? workdir : open_dir(tmp, err);
+    if (tmpdir < 0) {
+        return tmpdir;
+    }
+    ssize_t size = al_bundle_check_fd(bundle_fd);
     if (size < 0) {
         return al_err_set(err, AL_ERR_INTERNAL, "the job's bundle is not a sealed memfd");
     }
