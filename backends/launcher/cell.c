@@ -160,26 +160,37 @@ out:
     return rc;
 }
 
-int al_cell_start(const struct al_cell_plan *plan, const struct al_cell *cell, bool first,
-                  int assign_fd, int status_fd, struct al_process *ret, struct al_err *err)
+/* Children of the launcher are born into the cell's pid namespace until it comes back to its own.
+ */
+static pid_t clone_into(const struct al_cell *cell, int *ret_pidfd, struct al_err *err)
 {
-    /* Children of the launcher are born into the cell's pid namespace until it comes back to its
-     * own. */
     al_auto_close int own = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
     if (own < 0 || setns(cell->init_pidfd, CLONE_NEWPID) < 0) {
         return al_err_errno(err, errno, "cannot enter the cell's pid namespace");
     }
-    int pidfd = -1;
-    pid_t pid = clone_process(0, &pidfd);
-    int clone_errno = errno;
+    pid_t pid = clone_process(0, ret_pidfd);
     if (pid == 0) {
-        al_program_main(plan, cell, first, assign_fd, status_fd);
+        return 0;
     }
+    int clone_errno = errno;
     if (setns(own, CLONE_NEWPID) < 0) {
         abort(); /* every later job would be born into this cell: better no launcher at all */
     }
+    errno = clone_errno;
+    return pid;
+}
+
+int al_cell_start(const struct al_cell_plan *plan, const struct al_cell *cell, enum al_role role,
+                  int assign_fd, int status_fd, struct al_process *ret, struct al_err *err)
+{
+    int pidfd = -1;
+    pid_t pid = role == AL_ROLE_SETTER ? clone_process(0, &pidfd) : clone_into(cell, &pidfd, err);
+    if (pid == 0) {
+        al_program_main(plan, cell, role, assign_fd, status_fd);
+    }
     if (pid < 0) {
-        return al_err_errno(err, clone_errno, "cannot clone the program's process");
+        return al_err_is_set(err) ? -EIO
+                                  : al_err_errno(err, errno, "cannot clone the program's process");
     }
     *ret = (struct al_process){.pid = pid, .pidfd = pidfd};
     return 0;
@@ -195,7 +206,11 @@ int al_cell_assign(int assign_fd, const struct al_assignment *assignment,
                    const int fds[AL_STAGE_FDS], struct al_err *err)
 {
     struct iovec iov = {.iov_base = (void *)assignment, .iov_len = sizeof *assignment};
-    int rc = al_io_send_fds(assign_fd, &iov, 1, fds, AL_STAGE_FDS, true);
+    size_t n = 0;
+    while (n < AL_STAGE_FDS && fds[n] >= 0) {
+        n++;
+    }
+    int rc = al_io_send_fds(assign_fd, &iov, 1, fds, n, true);
     return rc < 0 ? al_err_errno(err, -rc, "the cell's process does not listen") : 0;
 }
 

@@ -26,7 +26,25 @@ struct al_cell_plan {
     uid_t init_uid;   /* host ids; in a native cell they appear as 0 and AL_CELL_UID */
     uid_t program_uid;
     struct al_quotas quotas; /* memory, pids and disk are set at birth */
+    int32_t runtime;         /* whose interpreter is started ahead, or AL_RUNTIME_NONE */
+    int start[2];            /* then: a pipe on which the interpreter hears of its program; */
+    int stdio[3];            /* and its ends of the program's pipes */
+    pid_t interpreter;
 };
+
+/* What a process in a cell is there for. */
+enum al_role {
+    AL_ROLE_FIRST,       /* the cell's first: makes its cgroups, awaits init, then its assignment */
+    AL_ROLE_NEXT,        /* after a compile step: awaits its assignment */
+    AL_ROLE_INTERPRETER, /* the cell's first: execs an interpreter, which awaits its program */
+    AL_ROLE_SETTER,      /* awaits the assignment in the interpreter's stead; outside of the cell's
+                            pid namespace, so that the program never sees it */
+};
+
+static inline bool al_role_is_first(enum al_role role)
+{
+    return role == AL_ROLE_FIRST || role == AL_ROLE_INTERPRETER;
+}
 
 struct al_cell {
     pid_t init_pid;
@@ -60,12 +78,12 @@ struct al_mark {
 };
 #define AL_MARK_SETTLED 0
 
-/* Passed along with it: the program's ends of its pipes, and the bundle. */
+/* Passed along with it: the bundle, and the program's ends of its pipes, if it has not got them. */
 enum {
+    AL_STAGE_BUNDLE,
     AL_STAGE_STDIN,
     AL_STAGE_STDOUT,
     AL_STAGE_STDERR,
-    AL_STAGE_BUNDLE,
     AL_STAGE_FDS,
 };
 
@@ -84,16 +102,15 @@ int al_cell_probe(enum al_cell_kind kind, unsigned init_uid, struct al_err *err)
 int al_cell_create(const struct al_cell_plan *plan, int status_fd, struct al_cell *ret,
                    struct al_err *err);
 
-/* Clones a process into the cell, as the launcher's own child, that waits for its assignment on
- * `assign_fd`. `first`: it makes the cell's cgroups and waits for init. */
-int al_cell_start(const struct al_cell_plan *plan, const struct al_cell *cell, bool first,
+/* Clones a process into the cell, as the launcher's own child. */
+int al_cell_start(const struct al_cell_plan *plan, const struct al_cell *cell, enum al_role role,
                   int assign_fd, int status_fd, struct al_process *ret, struct al_err *err);
 
 /* Tells init that the cell is taken: it gives the last of its privileges away, and before that, if
  * `disk_mb` is not 0, the disk another size. */
 int al_cell_take(const struct al_cell *cell, uint32_t disk_mb, struct al_err *err);
 
-/* Tells the process at the other end of `assign_fd`; the fds stay the caller's. */
+/* Tells the process at the other end of `assign_fd`; the fds stay the caller's, -1 ends them. */
 int al_cell_assign(int assign_fd, const struct al_assignment *assignment,
                    const int fds[AL_STAGE_FDS], struct al_err *err);
 
@@ -105,4 +122,4 @@ void al_cell_kill(const struct al_cell *cell);
 _Noreturn void al_init_main(const struct al_cell_plan *plan, int alive_fd, int ready_fd,
                             int status_fd);
 _Noreturn void al_program_main(const struct al_cell_plan *plan, const struct al_cell *cell,
-                               bool first, int assign_fd, int status_fd);
+                               enum al_role role, int assign_fd, int status_fd);

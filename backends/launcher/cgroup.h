@@ -32,8 +32,10 @@ struct al_cgroup_ops {
      * own uid, so that a process inside of a cell can still do it. */
     int (*limit)(const struct al_cgroups *groups, const char *name, const struct al_quotas *quotas,
                  struct al_err *err);
-    /* Moves the calling process, which has one thread, in. */
-    int (*join)(const struct al_cgroups *groups, const char *name, struct al_err *err);
+    /* Moves the calling process, which has one thread, in. Not `counted`: it is none of the job's
+     * processes, and only what it uses is charged. */
+    int (*join)(const struct al_cgroups *groups, const char *name, bool counted,
+                struct al_err *err);
     /* User and system time so far; 0 when the group is not there. */
     int64_t (*cpu_us)(const struct al_cgroups *groups, const char *name);
     /* What cannot be read stays 0. */

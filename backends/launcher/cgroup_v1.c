@@ -111,11 +111,15 @@ static int make_v1(const struct al_cgroups *groups, const char *name, struct al_
 /* By way of `tasks`: a thread that moves itself needs no lock over all of the machine's forks, for
  * which `cgroup.procs` waits 8 ms at the median when nobody has taken it for a while. The caller
  * has one thread. */
-static int join_v1(const struct al_cgroups *groups, const char *name, struct al_err *err)
+static int join_v1(const struct al_cgroups *groups, const char *name, bool counted,
+                   struct al_err *err)
 {
     char path[64];
     snprintf(path, sizeof path, "%s/tasks", name);
     for (size_t i = 0; i < groups->n_dirs; i++) {
+        if (!counted && i == (size_t)groups->pids) {
+            continue;
+        }
         int rc = al_io_write_file(groups->dirs[i].fd, path, "0");
         if (rc < 0) {
             return al_err_errno(err, -rc, "cannot join %s/%s", groups->dirs[i].path, name);

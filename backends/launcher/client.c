@@ -16,6 +16,7 @@
 #include "backends/base/cleanup.h"
 #include "backends/base/io.h"
 #include "backends/launcher/bundle.h"
+#include "backends/launcher/may_prestart.h"
 
 #define HELLO_MS 30000 /* every runtime is asked for its version first */
 
@@ -162,7 +163,8 @@ static int send_spawn(struct al_launcher *l, enum al_cell_kind kind, const struc
     if (bundle < 0) {
         return al_err_errno(err, -bundle, "cannot pack the job");
     }
-    struct al_msg_spawn m = {.kind = kind, .quotas = spec->quotas};
+    struct al_msg_spawn m = {
+        .kind = kind, .may_be_prestarted = al_job_may_be_prestarted(spec), .quotas = spec->quotas};
     snprintf(m.job_id, sizeof m.job_id, "%s", spec->job_id);
     snprintf(m.workdir, sizeof m.workdir, "%s", spec->workdir);
     snprintf(m.runtime, sizeof m.runtime, "%s@%s", spec->language->name, spec->language->version);

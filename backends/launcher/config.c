@@ -12,10 +12,12 @@ static const char builtin[] = "[cells]\n"
                               "[runtime python]\n"
                               "aliases = python3 py\n"
                               "argv = /usr/bin/python3 {code}\n"
+                              "prestart = python\n"
                               "code_file = main.py\n"
                               "[runtime javascript]\n"
                               "aliases = js node\n"
                               "argv = /usr/bin/node {code}\n"
+                              "prestart = node\n"
                               "code_file = main.js\n"
                               "[runtime typescript]\n"
                               "aliases = ts\n"
@@ -164,7 +166,8 @@ int al_cells_config_read(struct al_cells_config *config, const char *path, struc
 {
     *config = (struct al_cells_config){
         .uid_base = 2000000000, /* above what distributions, systemd and subuid ranges use */
-        .prepared = 4,          /* a small burst's worth; each holds about 0.5 MiB */
+        .prepared = 16,         /* a burst's worth; each holds about 0.5 MiB */
+        .prestarted = 4,        /* each holds 3 to 6 MiB */
         .jobs_max = 2048,       /* stream slots, run slots of 256 cores, and cells made ahead */
         .maxima = {.cpu_ms = 300000,
                    .wall_ms = 3600000,

@@ -23,10 +23,20 @@ struct al_words {
     size_t n;
 };
 
+/* How an interpreter is made to start ahead of its program; see prestart.h. */
+enum al_prestart {
+    AL_PRESTART_NONE,
+    AL_PRESTART_PYTHON,
+    AL_PRESTART_NODE,
+};
+
+#define AL_RUNTIME_NONE (-1) /* where an index of a runtime may be missing */
+
 struct al_runtime {
     struct al_msg_runtime info; /* version: "" until it is probed */
     struct al_words argv;       /* "{code}" and "{output}" stand for the paths of those files */
     struct al_words compile;    /* n == 0: no compile step */
+    enum al_prestart prestart;
 };
 
 struct al_cells_config {
@@ -36,7 +46,8 @@ struct al_cells_config {
     struct al_quotas maxima;
     uid_t uid_base;          /* first of the host uids that cells use */
     uint32_t jobs_max;       /* cells at once */
-    uint32_t prepared;       /* native cells made ahead; 0: none */
+    uint32_t prepared;       /* native cells made ahead, at most; 0: none */
+    uint32_t prestarted;     /* of each runtime: interpreters started ahead, at most; 0: none */
     bool allow_unsafe;       /* the local backend may run */
     char cgroup_parent[256]; /* below each hierarchy's mount; "" = the launcher's own cgroup */
     struct al_text *texts;   /* what the words point into */

@@ -187,6 +187,20 @@ static int set_aliases(struct setting *set, const struct al_cells_key *key, void
     return rc;
 }
 
+static int set_prestart(struct setting *set, const struct al_cells_key *key, void *at,
+                        const char *value)
+{
+    static const char *const names[] = {"none", "python", "node"};
+    (void)key;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(value, names[i]) == 0) {
+            *(enum al_prestart *)at = (enum al_prestart)i;
+            return 0;
+        }
+    }
+    return fail(set->err, "not a way to start an interpreter ahead", "none, python, node");
+}
+
 #define IN_CONFIG(field)  .offset = offsetof(struct al_cells_config, field)
 #define IN_RUNTIME(field) .offset = offsetof(struct al_runtime, field)
 
@@ -194,6 +208,7 @@ static const struct al_cells_key keys[] = {
     {"cells", "uid_base", set_u32, IN_CONFIG(uid_base), .min = 65536, .max = 2147000000},
     {"cells", "jobs_max", set_u32, IN_CONFIG(jobs_max), .min = 1, .max = AL_JOBS_MAX},
     {"cells", "prepared", set_u32, IN_CONFIG(prepared), .min = 0, .max = AL_POOL_MAX},
+    {"cells", "prestarted", set_u32, IN_CONFIG(prestarted), .min = 0, .max = AL_POOL_MAX},
     {"cells", "system_paths", set_words, IN_CONFIG(system_paths)},
     {"cells", "cgroup_parent", set_string, IN_CONFIG(cgroup_parent), .size = 256},
     {"local", "allow_unsafe", set_bool, IN_CONFIG(allow_unsafe)},
@@ -211,6 +226,7 @@ static const struct al_cells_key keys[] = {
      .size = AL_RUNTIME_NAME_MAX},
     {"runtime", "output_file", set_file_name, IN_RUNTIME(info.output_file),
      .size = AL_RUNTIME_NAME_MAX},
+    {"runtime", "prestart", set_prestart, IN_RUNTIME(prestart)},
     {"runtime", "version", set_version, IN_RUNTIME(info.version), .size = AL_RUNTIME_NAME_MAX},
 };
 #define N_KEYS (sizeof keys / sizeof keys[0])

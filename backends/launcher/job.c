@@ -59,6 +59,9 @@ void al_job_end_cell(struct al_job *job)
 {
     job->ending = true;
     al_cell_kill(&job->cell);
+    if (job->setter > 0) {
+        kill(job->setter, SIGKILL); /* not yet reaped, so it is still that one */
+    }
     if (source_of(job, AL_JOB_TIMER)->fd >= 0) {
         al_job_arm_timer(job, al_now_ns() + AL_STRAY_CHECK_NS);
     }
@@ -68,7 +71,9 @@ static struct al_job *find_child(const struct al_jobs *jobs, pid_t pid)
 {
     for (uint32_t i = 0; i < jobs->config->jobs_max; i++) {
         struct al_job *job = jobs->slots[i];
-        if (job && (job->pid == pid || (!job->init_reaped && job->cell.init_pid == pid))) {
+        if (job && (job->pid == pid || job->setter == pid ||
+                    (!job->init_reaped && job->cell.init_pid == pid)))
+        {
             return job;
         }
     }
@@ -112,11 +117,15 @@ void al_job_send(struct al_job *job, const void *data, size_t len, const int *fd
  * it. The end of a compile step ends nothing. */
 bool al_job_has_ended(const struct al_job *job)
 {
+    return job->assignment.stage == AL_STAGE_RUN && !al_job_is_alive(job);
+}
+
+bool al_job_is_alive(const struct al_job *job)
+{
     siginfo_t info = {0};
-    return job->assignment.stage == AL_STAGE_RUN &&
-           (job->pid == 0 ||
-            (waitid(P_PID, (id_t)job->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-             info.si_pid != 0));
+    return job->pid != 0 &&
+           (waitid(P_PID, (id_t)job->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+            info.si_pid == 0);
 }
 
 void al_job_set_error(struct al_job *job, const char *text)
@@ -140,9 +149,11 @@ void al_job_release(struct al_job *job)
         al_close_fd(fds[i]);
     }
     for (size_t i = 0; i < 3; i++) {
-        al_close_fd(&job->stdio[i]);
+        al_close_fd(&job->plan.stdio[i]);
         al_close_fd(&job->callers[i]);
     }
+    al_close_fd(&job->plan.start[0]);
+    al_close_fd(&job->plan.start[1]);
     jobs->slots[job->slot] = NULL;
     jobs->n_used--;
     free(job);
@@ -163,11 +174,11 @@ static void read_usage(struct al_job *job)
 
 static void finish_if_dead(struct al_job *job)
 {
-    if (job->pid != 0 || !job->init_reaped) {
+    if (job->pid != 0 || job->setter != 0 || !job->init_reaped) {
         return;
     }
     if (job->waiting) {
-        al_pool_lost(job->jobs, job);
+        al_pools_lost(job->jobs, job);
     }
     read_usage(job);
     uint8_t data[AL_MSG_BYTES_MAX];
@@ -207,8 +218,6 @@ static void on_init(struct al_source *source)
 
 /* --- stages --- */
 
-static int start_process(struct al_job *job, bool first, struct al_err *err);
-
 static void take_compile_result(struct al_job *job, int wait_status, int64_t duration_us)
 {
     uint8_t data[AL_MSG_BYTES_MAX];
@@ -222,7 +231,7 @@ static void take_compile_result(struct al_job *job, int wait_status, int64_t dur
     }
     job->assignment.stage = AL_STAGE_RUN;
     job->assignment.first = false;
-    if (start_process(job, false, &err) < 0 || al_job_start_stage(job, &err) < 0) {
+    if (al_job_start_next(job, &err) < 0) {
         al_job_set_error(job, err.text);
         al_job_end_cell(job);
     }
@@ -251,6 +260,16 @@ static void on_process(struct al_source *source)
         al_job_end_cell(job);
     }
     finish_if_dead(job);
+}
+
+static void on_setter(struct al_source *source)
+{
+    struct al_job *job = job_of(source);
+    if (waitpid(job->setter, NULL, WNOHANG) == job->setter) {
+        job->setter = 0;
+        drop_source(job, AL_JOB_SETTER);
+        finish_if_dead(job);
+    }
 }
 
 /* Safe from a lying peer: the group is that of a child not yet reaped, so the number is not reused,
@@ -317,6 +336,33 @@ static ssize_t take_marks(struct al_job *job, char *text, ssize_t len)
     return len;
 }
 
+static void fail(struct al_job *job, const char *text)
+{
+    al_job_set_error(job, text);
+    al_job_end_cell(job);
+}
+
+/* The pipe's end without a word. */
+static void on_status_end(struct al_job *job)
+{
+    bool prestarted = job->plan.runtime != AL_RUNTIME_NONE;
+    struct al_err err = {0};
+    if (job->ending || job->started) {
+        return;
+    }
+    if (prestarted && !job->has_setter) {
+        if (al_job_start_setter(job, &err) < 0) { /* the interpreter has been exec'd */
+            fail(job, err.text);
+        }
+    } else if (job->waiting) {
+        fail(job, "its process died waiting");
+    } else if (prestarted) {
+        fail(job, "the process that starts the program died");
+    } else {
+        on_started(job);
+    }
+}
+
 /* Until the pipe ends, says why it failed, or has no more for now. */
 static void on_status(struct al_source *source)
 {
@@ -330,14 +376,17 @@ static void on_status(struct al_source *source)
             return; /* EAGAIN */
         }
         rest = take_marks(job, text, got);
+        if (job->plan.runtime != AL_RUNTIME_NONE && job->mark.at_ns != 0 && !job->started &&
+            !job->ending) {
+            on_started(job); /* the interpreter goes on while its setter is still ending */
+        }
     } while (got > 0 && rest == 0);
     text[rest] = '\0';
     drop_source(job, AL_JOB_STATUS);
-    if (rest > 0 || job->waiting) {
-        al_job_set_error(job, rest > 0 ? text : "its process died waiting");
-        al_job_end_cell(job);
-    } else if (!job->ending) {
-        on_started(job);
+    if (rest > 0) {
+        fail(job, text);
+    } else {
+        on_status_end(job);
     }
 }
 
@@ -376,91 +425,19 @@ static void watch(struct al_job *job, enum al_job_source_index i, int fd,
     }
 }
 
-/* Clones a process that waits for its assignment, and before it the cell, if it is the first. */
-static int clone_process(struct al_job *job, bool first, int status_fd, int assign_fd,
-                         struct al_process *ret, struct al_err *err)
+void al_job_watch_init(struct al_job *job)
 {
-    if (first) {
-        int rc = al_cell_create(&job->plan, status_fd, &job->cell, err);
-        if (rc < 0) {
-            return rc;
-        }
-        job->init_reaped = false;
-        watch(job, AL_JOB_INIT, job->cell.init_pidfd, on_init);
-    }
-    return al_cell_start(&job->plan, &job->cell, first, assign_fd, status_fd, ret, err);
+    watch(job, AL_JOB_INIT, job->cell.init_pidfd, on_init);
 }
 
-static int start_process(struct al_job *job, bool first, struct al_err *err)
+void al_job_watch_process(struct al_job *job, enum al_role role, const struct al_process *process,
+                          int status_fd)
 {
-    int status[2] = {-1, -1}, assign[2] = {-1, -1};
-    struct al_process process;
-    int rc = 0;
-    if (pipe2(status, O_CLOEXEC | O_NONBLOCK) < 0 ||
-        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, assign) < 0)
-    {
-        rc = al_err_errno(err, errno, "pipe");
-    }
-    job->started = false;
-    job->mark = (struct al_mark){0};
-    rc = rc < 0 ? rc : clone_process(job, first, status[1], assign[1], &process, err);
-    al_close_fd(&status[1]);
-    al_close_fd(&assign[1]);
-    al_close_fd(&job->cell.ready_fd);
-    if (rc < 0) {
-        al_close_fd(&status[0]);
-        al_close_fd(&assign[0]);
-        return rc;
-    }
-    job->pid = process.pid;
-    job->assign_fd = assign[0];
-    watch(job, AL_JOB_PROCESS, process.pidfd, on_process);
-    watch(job, AL_JOB_STATUS, status[0], on_status);
-    return 0;
-}
-
-int al_job_make_cell(struct al_job *job, struct al_err *err)
-{
-    int rc = 0;
-    for (int i = 0; i < 3 && rc == 0; i++) {
-        rc = al_job_make_pipe(job, i == 0, &job->callers[i], &job->stdio[i], err);
-    }
-    return rc < 0 ? rc : start_process(job, true, err);
-}
-
-bool al_job_fits(const struct al_job *job, const struct al_quotas *quotas)
-{
-    const struct al_quotas *made = &job->plan.quotas;
-    return quotas->memory_mb == made->memory_mb && quotas->pids == made->pids &&
-           quotas->disk_mb == made->disk_mb;
-}
-
-/* The cell may have been made with other limits than its job's. */
-static int fit_cell(struct al_job *job, struct al_err *err)
-{
-    const struct al_quotas *asked = &job->assignment.spawn.quotas;
-    int rc = 0;
-    if (!al_job_fits(job, asked)) {
-        rc = job->jobs->cgroups->ops->limit(job->jobs->cgroups, job->name, asked, err);
-    }
-    job->assignment.resized = asked->disk_mb != job->plan.quotas.disk_mb;
-    return rc < 0 ? rc
-                  : al_cell_take(&job->cell, job->assignment.resized ? asked->disk_mb : 0, err);
-}
-
-int al_job_start_stage(struct al_job *job, struct al_err *err)
-{
-    bool compile = job->assignment.stage == AL_STAGE_COMPILE;
-    const int fds[AL_STAGE_FDS] = {job->stdio[0], compile ? job->compile_out : job->stdio[1],
-                                   compile ? job->compile_out : job->stdio[2], job->bundle_fd};
-    job->assigned_ns = al_now_ns();
-    int rc = job->assignment.first ? fit_cell(job, err) : 0;
-    rc = rc < 0 ? rc : al_cell_assign(job->assign_fd, &job->assignment, fds, err);
-    al_close_fd(&job->assign_fd);
-    for (size_t i = 0; i < 3 && !compile; i++) {
-        al_close_fd(&job->stdio[i]); /* the program has its own now: its end must be seen as EOF */
-    }
-    return rc;
+    bool is_setter = role == AL_ROLE_SETTER;
+    *(is_setter ? &job->setter : &job->pid) = process->pid;
+    watch(job, is_setter ? AL_JOB_SETTER : AL_JOB_PROCESS, process->pidfd,
+          is_setter ? on_setter : on_process);
+    watch(job, AL_JOB_STATUS, status_fd, on_status);
 }
 
 static size_t count_children(const struct al_jobs *jobs)
@@ -468,7 +445,7 @@ static size_t count_children(const struct al_jobs *jobs)
     size_t n = 0;
     for (uint32_t i = 0; i < jobs->config->jobs_max; i++) {
         const struct al_job *job = jobs->slots[i];
-        n += job ? (job->pid > 0) + !job->init_reaped : 0;
+        n += job ? (job->pid > 0) + (job->setter > 0) + !job->init_reaped : 0;
     }
     return n;
 }
@@ -476,8 +453,12 @@ static size_t count_children(const struct al_jobs *jobs)
 void al_jobs_kill_all(struct al_jobs *jobs)
 {
     for (uint32_t i = 0; i < jobs->config->jobs_max; i++) {
-        if (jobs->slots[i] && !jobs->slots[i]->init_reaped) {
-            al_cell_kill(&jobs->slots[i]->cell);
+        struct al_job *job = jobs->slots[i];
+        if (job && !job->init_reaped) {
+            al_cell_kill(&job->cell);
+        }
+        if (job && job->setter > 0) {
+            kill(job->setter, SIGKILL);
         }
     }
     /* Whoever comes, strays too: an init ends only after every other process of its namespace. */
@@ -488,7 +469,9 @@ void al_jobs_kill_all(struct al_jobs *jobs)
         }
         struct al_job *job = find_child(jobs, pid);
         if (job) {
-            *(job->pid == pid ? &job->pid : &job->cell.init_pid) = 0;
+            *(job->pid == pid      ? &job->pid
+              : job->setter == pid ? &job->setter
+                                   : &job->cell.init_pid) = 0;
             left--;
         }
     }

@@ -6,6 +6,7 @@
 
 #include "backends/launcher/cell.h"
 #include "backends/launcher/loop.h"
+#include "backends/launcher/pool.h"
 
 struct al_job;
 
@@ -20,10 +21,8 @@ struct al_jobs {
     struct al_job **slots; /* config->jobs_max; NULL is free. A slot is a pair of host uids. */
     uint32_t n_used;
     uint32_t next_slot;
-    uint64_t next_name;               /* of a cell's cgroups */
-    struct al_source refill;          /* a timer */
-    struct al_job *pool[AL_POOL_MAX]; /* native cells that wait, the oldest first */
-    uint32_t n_pool;
+    uint64_t next_name; /* of a cell's cgroups */
+    struct al_pools pools;
     struct al_quotas usual; /* those of the latest native job: cells are made ahead with them */
 };
 

@@ -1,5 +1,5 @@
-/* A job from the inside, for job.c (its life), pool.c (its cell's birth) and spawn.c (its
- * assignment) only. */
+/* A job from the inside, for job.c (its life), birth.c, pool.c (cells made ahead) and spawn.c
+ * (its assignment) only. */
 #pragma once
 
 #include "backends/launcher/job.h"
@@ -11,6 +11,7 @@ enum al_job_source_index {
     AL_JOB_CONTROL,
     AL_JOB_STATUS,
     AL_JOB_PROCESS,
+    AL_JOB_SETTER,
     AL_JOB_INIT,
     AL_JOB_TIMER,
     AL_JOB_COUNT,
@@ -30,16 +31,17 @@ struct al_job {
     struct al_cell_plan plan;
     struct al_cell cell;
     struct al_job_source sources[AL_JOB_COUNT];
-    int assign_fd; /* to the process that waits for its assignment; -1 once it has it */
-    bool waiting;  /* made ahead, no job yet */
-    bool settled;  /* its process does nothing but wait: the cell's limits may be changed */
+    int assign_fd;   /* to the process that waits for its assignment; -1 once it has it */
+    bool waiting;    /* made ahead, no job yet */
+    bool has_setter; /* the interpreter was exec'd, and what starts its program was cloned */
+    bool settled;    /* its process does nothing but wait: the cell's limits may be changed */
 
     struct al_assignment assignment;
     int bundle_fd;
-    int stdio[3];           /* the program's ends */
-    int callers[3];         /* the other ends; made with the cell */
+    int callers[3];         /* our ends of the program's pipes; made with the cell */
     int compile_out;        /* the compile step's end of its pipe */
     pid_t pid;              /* of the stage's process; 0 once it is reaped */
+    pid_t setter;           /* of the process that starts the interpreter's program; likewise */
     bool started;           /* the stage has been exec'd */
     bool announced;         /* STARTED was sent */
     uint32_t early_signals; /* that came before exec; a bit each */
@@ -76,9 +78,18 @@ bool al_job_has_ended(const struct al_job *job);
 /* Waits for children that are nobody's: a program without a filter can make some. */
 void al_jobs_reap_strays(const struct al_jobs *jobs);
 
-/* Makes the cell with its first process, which waits. On failure there may be a cell all the same
- * (init_reaped is false): its end then ends the job. */
-int al_job_make_cell(struct al_job *job, struct al_err *err);
+/* --- birth.c --- */
+
+/* A cell with its first process, which waits, or starts the runtime's interpreter. NULL: nothing is
+ * left, or a dying cell that releases itself. */
+struct al_job *al_job_create(struct al_jobs *jobs, enum al_cell_kind kind,
+                             const struct al_quotas *quotas, int32_t runtime, struct al_err *err);
+
+/* Behind the interpreter's exec: the process that takes the assignment. */
+int al_job_start_setter(struct al_job *job, struct al_err *err);
+
+/* Behind a compile step: the program's own process, with the job's assignment. */
+int al_job_start_next(struct al_job *job, struct al_err *err);
 
 /* One of a job's pipes. Its user may open it again through /dev/stdout; *ret_callers does not
  * block. */
@@ -98,13 +109,13 @@ void al_job_end_cell(struct al_job *job);
 /* Closes and frees everything; the job's processes are reaped or never were. */
 void al_job_release(struct al_job *job);
 
-/* A cell of the kind: one that was made ahead, or else a new one with these quotas. NULL and an
- * error when there can be none. */
-struct al_job *al_pool_get(struct al_jobs *jobs, enum al_cell_kind kind,
-                           const struct al_quotas *quotas, struct al_err *err);
+/* --- job.c --- */
 
-/* A cell has died waiting. */
-void al_pool_lost(struct al_jobs *jobs, const struct al_job *job);
+/* False when the cell's process has died and the loop has not come to it yet. */
+bool al_job_is_alive(const struct al_job *job);
 
-/* Begins to make cells ahead. */
-int al_pool_init(struct al_jobs *jobs);
+void al_job_watch_init(struct al_job *job);
+
+/* Takes the fds. */
+void al_job_watch_process(struct al_job *job, enum al_role role, const struct al_process *process,
+                          int status_fd);

@@ -22,6 +22,7 @@
 #define AL_MSG_BYTES_MAX    (32u << 10)
 #define AL_RUNTIME_NAME_MAX 64 /* bytes of "name@version", terminator included */
 #define AL_WORKDIR_MAX      256
+#define AL_WORKDIR_DEFAULT  "/sandbox"
 #define AL_RUNTIMES_MAX     32
 
 enum al_msg_type {
@@ -70,6 +71,7 @@ struct al_msg_spawn {
     char job_id[AL_JOB_ID_LEN + 1];
     char runtime[AL_RUNTIME_NAME_MAX * 2]; /* exact name@version */
     char workdir[AL_WORKDIR_MAX];
+    bool may_be_prestarted; /* the program cannot tell an interpreter that was started ahead */
     struct al_quotas
         quotas; /* output_bytes and artifact_bytes are airlockd's business and not sent */
 };

@@ -1,163 +1,212 @@
 /*
  * Theory of operation. Making a cell (namespaces, mounts, cgroups) takes a few milliseconds that a
- * caller would wait for. So some native cells are made ahead: each is used once, by whatever job
- * comes next, and a timer makes new ones, one at a time, so that a SPAWN never waits for more than
- * one. They are made with the limits that the latest job had, since most jobs ask for the same as
+ * caller would wait for, starting an interpreter ten more. So cells are made ahead, one at a time
+ * and by a timer, so that a SPAWN never waits for more than one of them. The timer runs at once
+ * when few are left, else after a while without jobs: a job that runs has the machine to itself
+ * then. They are made with the limits that the latest job had, since most jobs ask for the same as
  * the one before; a job that does not, changes them. Without a waiting cell the job gets a new one:
  * the same code, only later. A cell that dies waiting is not replaced before the next job, which
  * then meets the cause itself.
  */
+#include "backends/launcher/pool.h"
+
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "backends/base/clock.h"
 #include "backends/base/log.h"
 #include "backends/launcher/job_internal.h"
 
-#define REFILL_NS 1000000 /* after a job was started: its own first steps go before */
+#define BARE_BASE      4
+#define STARTED_BASE   1
+#define REFILL_NS      1000000 /* after a job was started: its own first steps go before */
+#define REFILL_CALM_NS 10000000
+#define REVIEW_NS      10000000000
 
-static struct al_job *take_slot(struct al_jobs *jobs, struct al_err *err)
+static void arm(const struct al_pools *pools, int64_t in_ns)
 {
-    if (jobs->n_used == jobs->config->jobs_max) {
-        al_err_set(err, AL_ERR_RESOURCE_EXHAUSTED, "[cells] jobs_max of %u cells are in use",
-                   jobs->config->jobs_max);
-        return NULL;
-    }
-    struct al_job *job = calloc(1, sizeof *job);
-    if (!job) {
-        al_err_errno(err, ENOMEM, "job");
-        return NULL;
-    }
-    /* Round robin: a pair of uids rests as long as it can before it is used again. */
-    while (jobs->slots[jobs->next_slot % jobs->config->jobs_max]) {
-        jobs->next_slot++;
-    }
-    job->slot = jobs->next_slot++ % jobs->config->jobs_max;
-    job->jobs = jobs;
-    jobs->slots[job->slot] = job;
-    jobs->n_used++;
-    return job;
+    struct itimerspec when = {
+        .it_value = {.tv_sec = in_ns / 1000000000, .tv_nsec = in_ns % 1000000000}};
+    timerfd_settime(pools->timer.fd, 0, &when, NULL);
 }
 
-static struct al_job *make_cell(struct al_jobs *jobs, enum al_cell_kind kind,
-                                const struct al_quotas *quotas, struct al_err *err)
+static void take_out(struct al_pool *pool, uint32_t i)
 {
-    struct al_job *job = take_slot(jobs, err);
-    if (!job) {
-        return NULL;
-    }
-    al_job_init_sources(job);
-    job->assign_fd = job->bundle_fd = job->compile_out = -1;
-    for (size_t i = 0; i < 3; i++) {
-        job->stdio[i] = job->callers[i] = -1;
-    }
-    job->cell = (struct al_cell){.init_pidfd = -1, .mounts_fd = -1, .alive_fd = -1, .ready_fd = -1};
-    job->init_reaped = true; /* there is none yet */
-    snprintf(job->name, sizeof job->name, "%016llx", (unsigned long long)jobs->next_name++);
-    uid_t uid = jobs->config->uid_base + 2 * job->slot;
-    job->plan = (struct al_cell_plan){.kind = kind,
-                                      .config = jobs->config,
-                                      .cgroups = jobs->cgroups,
-                                      .filter = &jobs->filter,
-                                      .name = job->name,
-                                      .init_uid = uid,
-                                      .program_uid = uid + 1,
-                                      .quotas = *quotas};
-    if (al_job_make_cell(job, err) == 0) {
-        return job;
-    }
-    if (job->init_reaped) {
-        al_job_release(job);
-    } else {
-        al_job_end_cell(job); /* init's end releases it */
-    }
-    return NULL;
+    pool->n--;
+    memmove(&pool->waiting[i], &pool->waiting[i + 1], (pool->n - i) * sizeof pool->waiting[0]);
+    pool->idle = pool->n < pool->idle ? pool->n : pool->idle;
 }
 
-static void arm_refill(const struct al_jobs *jobs)
+/* --- filling --- */
+
+/* The emptiest one that is not full. */
+static struct al_pool *find_hungriest(struct al_pools *pools)
 {
-    struct itimerspec when = {.it_value.tv_nsec = REFILL_NS};
-    timerfd_settime(jobs->refill.fd, 0, &when, NULL);
+    struct al_pool *found = NULL;
+    for (uint32_t i = 0; i < pools->n; i++) {
+        struct al_pool *pool = &pools->pool[i];
+        if (pool->n < pool->want &&
+            (!found || (uint64_t)pool->n * found->want < (uint64_t)found->n * pool->want))
+        {
+            found = pool;
+        }
+    }
+    return found;
 }
 
-static void on_refill(struct al_source *source)
+static void review(struct al_pools *pools)
 {
-    struct al_jobs *jobs = (struct al_jobs *)((char *)source - offsetof(struct al_jobs, refill));
-    struct al_err err = {0};
-    uint64_t count;
-    if (read(source->fd, &count, sizeof count) != (ssize_t)sizeof count ||
-        jobs->n_pool >= jobs->config->prepared)
-    {
-        return;
-    }
-    struct al_job *job = make_cell(jobs, AL_CELL_NATIVE, &jobs->usual, &err);
-    if (!job) {
-        return; /* the next job meets the same and tells its caller */
-    }
-    job->waiting = true;
-    jobs->pool[jobs->n_pool++] = job;
-    if (jobs->n_pool < jobs->config->prepared) {
-        arm_refill(jobs);
-    }
-}
-
-static void take_out(struct al_jobs *jobs, uint32_t i)
-{
-    jobs->n_pool--;
-    memmove(&jobs->pool[i], &jobs->pool[i + 1], (jobs->n_pool - i) * sizeof(struct al_job *));
-}
-
-void al_pool_lost(struct al_jobs *jobs, const struct al_job *job)
-{
-    for (uint32_t i = 0; i < jobs->n_pool; i++) {
-        if (jobs->pool[i] == job) {
-            take_out(jobs, i);
-            al_log_warn("a cell that was made ahead died: %s", job->exit.error);
-            return;
+    pools->review_ns = 0;
+    for (uint32_t i = 0; i < pools->n; i++) {
+        struct al_pool *pool = &pools->pool[i];
+        uint32_t want = pool->want - (pool->idle + 1) / 2;
+        pool->want = want > pool->base ? want : pool->base;
+        while (pool->n > pool->want) {
+            struct al_job *job = pool->waiting[0];
+            take_out(pool, 0);
+            job->waiting = false;
+            al_job_end_cell(job);
+        }
+        pool->idle = pool->n;
+        if (pool->want > pool->base) {
+            pools->review_ns = al_now_ns() + REVIEW_NS;
         }
     }
 }
 
-/* One with other limits can be changed only when its process does not set them any more. */
-static struct al_job *find_waiting(struct al_jobs *jobs, const struct al_quotas *quotas)
+static void make_one(struct al_jobs *jobs, struct al_pool *pool)
 {
-    for (uint32_t i = 0; i < jobs->n_pool; i++) {
-        struct al_job *job = jobs->pool[i];
-        if (al_job_fits(job, quotas) || job->settled) {
-            take_out(jobs, i);
+    struct al_err err = {0};
+    struct al_job *job = al_job_create(jobs, AL_CELL_NATIVE, &jobs->usual, pool->runtime, &err);
+    if (job) { /* else the next job meets the same and tells its caller */
+        job->waiting = true;
+        pool->waiting[pool->n++] = job;
+    }
+}
+
+static void on_timer(struct al_source *source)
+{
+    struct al_jobs *jobs =
+        (struct al_jobs *)((char *)source - offsetof(struct al_jobs, pools.timer));
+    struct al_pools *pools = &jobs->pools;
+    uint64_t count;
+    if (read(source->fd, &count, sizeof count) != (ssize_t)sizeof count) {
+        return;
+    }
+    if (pools->review_ns != 0 && al_now_ns() >= pools->review_ns) {
+        review(pools);
+    }
+    struct al_pool *pool = find_hungriest(pools);
+    if (pool) {
+        make_one(jobs, pool);
+    }
+    if (find_hungriest(pools)) {
+        arm(pools, REFILL_NS);
+    } else if (pools->review_ns != 0) {
+        arm(pools, REVIEW_NS);
+    }
+}
+
+void al_pools_lost(struct al_jobs *jobs, const struct al_job *job)
+{
+    for (uint32_t p = 0; p < jobs->pools.n; p++) {
+        struct al_pool *pool = &jobs->pools.pool[p];
+        for (uint32_t i = 0; i < pool->n; i++) {
+            if (pool->waiting[i] == job) {
+                take_out(pool, i);
+                al_log_warn("a cell that was made ahead died: %s", job->exit.error);
+                return;
+            }
+        }
+    }
+}
+
+/* --- taking --- */
+
+static bool is_ready(const struct al_pool *pool, const struct al_job *job,
+                     const struct al_quotas *quotas)
+{
+    /* Limits can be changed only when the cell's process does not set them any more, and an
+     * interpreter can be told its program only when there is somebody to do it. */
+    return job->settled || (pool->runtime == AL_RUNTIME_NONE && al_job_fits(job, quotas));
+}
+
+static struct al_job *take_from(struct al_pools *pools, struct al_pool *pool,
+                                const struct al_quotas *quotas)
+{
+    for (uint32_t i = 0; i < pool->n; i++) {
+        struct al_job *job = pool->waiting[i];
+        if (is_ready(pool, job, quotas) && al_job_is_alive(job)) {
+            take_out(pool, i);
             job->waiting = false;
             return job;
         }
     }
+    pool->want = pool->want * 2 < pool->max ? pool->want * 2 : pool->max;
+    pools->review_ns = pools->review_ns ? pools->review_ns : al_now_ns() + REVIEW_NS;
     return NULL;
 }
 
-struct al_job *al_pool_get(struct al_jobs *jobs, enum al_cell_kind kind,
-                           const struct al_quotas *quotas, struct al_err *err)
+static bool are_low(const struct al_pools *pools)
 {
-    struct al_job *job = NULL;
-    if (kind == AL_CELL_NATIVE) {
-        jobs->usual = *quotas;
-        job = find_waiting(jobs, quotas);
-        if (jobs->config->prepared > 0) {
-            arm_refill(jobs);
+    for (uint32_t i = 0; i < pools->n; i++) {
+        if (pools->pool[i].n * 2 < pools->pool[i].want) {
+            return true;
         }
     }
-    return job ? job : make_cell(jobs, kind, quotas, err);
+    return false;
 }
 
-int al_pool_init(struct al_jobs *jobs)
+struct al_job *al_pools_take(struct al_jobs *jobs, const struct al_msg_spawn *spawn,
+                             int32_t runtime)
 {
-    int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    jobs->refill = (struct al_source){.fd = fd, .fn = on_refill};
-    if (fd < 0 || al_loop_add(jobs->loop, &jobs->refill) < 0) {
+    struct al_pools *pools = &jobs->pools;
+    struct al_job *job = NULL;
+    jobs->usual = spawn->quotas;
+    for (uint32_t i = pools->n; i-- > 0 && !job;) { /* the bare ones come last */
+        struct al_pool *pool = &pools->pool[i];
+        if (pool->runtime == AL_RUNTIME_NONE ||
+            (pool->runtime == runtime && spawn->may_be_prestarted)) {
+            job = take_from(pools, pool, &spawn->quotas);
+        }
+    }
+    if (pools->n > 0) {
+        arm(pools, are_low(pools) ? REFILL_NS : REFILL_CALM_NS);
+    }
+    return job;
+}
+
+static void add_pool(struct al_pools *pools, int32_t runtime, uint32_t base, uint32_t max)
+{
+    base = base < max ? base : max;
+    if (max > 0) {
+        pools->pool[pools->n++] =
+            (struct al_pool){.runtime = runtime, .base = base, .max = max, .want = base};
+    }
+}
+
+int al_pools_init(struct al_jobs *jobs)
+{
+    struct al_pools *pools = &jobs->pools;
+    const struct al_cells_config *config = jobs->config;
+    pools->timer = (struct al_source){
+        .fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), .fn = on_timer};
+    if (pools->timer.fd < 0 || al_loop_add(jobs->loop, &pools->timer) < 0) {
         return -errno;
     }
-    if (jobs->available[AL_CELL_NATIVE] && jobs->config->prepared > 0) {
-        arm_refill(jobs);
+    if (!jobs->available[AL_CELL_NATIVE]) {
+        return 0;
+    }
+    add_pool(pools, AL_RUNTIME_NONE, BARE_BASE, config->prepared);
+    for (size_t i = 0; i < config->n_runtimes; i++) {
+        if (config->runtimes[i].prestart != AL_PRESTART_NONE) {
+            add_pool(pools, (int32_t)i, STARTED_BASE, config->prestarted);
+        }
+    }
+    if (pools->n > 0) {
+        arm(pools, REFILL_NS);
     }
     return 0;
 }

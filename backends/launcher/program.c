@@ -26,6 +26,7 @@
 #include "backends/base/clock.h"
 #include "backends/base/io.h"
 #include "backends/launcher/child.h"
+#include "backends/launcher/prestart.h"
 #include "backends/launcher/program.h"
 #include "backends/launcher/rootfs.h"
 #include "backends/launcher/seccomp.h"
@@ -82,16 +83,17 @@ struct limit {
     uint64_t value;
 };
 
-static int set_limits(const struct limit *limits, size_t n, struct al_err *err)
+/* Of `pid`, or of this process for 0. */
+static int set_limits(pid_t pid, const struct limit *limits, size_t n, struct al_err *err)
 {
     for (size_t i = 0; i < n; i++) {
         struct rlimit now, rl = {.rlim_cur = limits[i].value, .rlim_max = limits[i].value};
-        if (getrlimit(limits[i].resource, &now) == 0 && now.rlim_max < rl.rlim_max) {
+        if (prlimit(pid, limits[i].resource, NULL, &now) == 0 && now.rlim_max < rl.rlim_max) {
             rl.rlim_cur = rl.rlim_max =
                 now.rlim_max; /* what the launcher has is all there is to give */
         }
-        if (setrlimit(limits[i].resource, &rl) < 0) {
-            return al_err_errno(err, errno, "setrlimit(%s)", limits[i].name);
+        if (prlimit(pid, limits[i].resource, &rl, NULL) < 0) {
+            return al_err_errno(err, errno, "prlimit(%s)", limits[i].name);
         }
     }
     return 0;
@@ -103,10 +105,10 @@ static int set_common_limits(struct al_err *err)
         {RLIMIT_CORE, "RLIMIT_CORE", AL_CORE_LIMIT},
         {RLIMIT_MSGQUEUE, "RLIMIT_MSGQUEUE", 0},
     };
-    return set_limits(limits, sizeof limits / sizeof limits[0], err);
+    return set_limits(0, limits, sizeof limits / sizeof limits[0], err);
 }
 
-static int set_job_limits(const struct al_quotas *q, struct al_err *err)
+static int set_job_limits(pid_t pid, const struct al_quotas *q, struct al_err *err)
 {
     const uint64_t cpu_s = (uint64_t)(q->cpu_ms + 999) / 1000 + 1; /* behind the cgroup's count */
     const struct limit limits[] = {
@@ -114,7 +116,7 @@ static int set_job_limits(const struct al_quotas *q, struct al_err *err)
         {RLIMIT_FSIZE, "RLIMIT_FSIZE", (uint64_t)q->file_size_mb << 20},
         {RLIMIT_NOFILE, "RLIMIT_NOFILE", q->open_files},
     };
-    return set_limits(limits, sizeof limits / sizeof limits[0], err);
+    return set_limits(pid, limits, sizeof limits / sizeof limits[0], err);
 }
 
 /* Nothing of the launcher's own surroundings may reach the program. Of the signals, SIGPIPE is the
@@ -131,11 +133,11 @@ static void reset_process(void)
     setpriority(PRIO_PROCESS, 0, 0);
 }
 
-static int install_stdio(const int fds[AL_STAGE_FDS], struct al_err *err)
+static int install_stdio(const int fds[3], struct al_err *err)
 {
     /* All of them are above 2, so that no dup2 hits one that is still needed. */
     for (int i = 0; i < 3; i++) {
-        if (dup2(fds[AL_STAGE_STDIN + i], i) < 0) {
+        if (dup2(fds[i], i) < 0) {
             return al_err_errno(err, errno, "dup2");
         }
     }
@@ -161,7 +163,6 @@ static int expand(const struct al_program *p, const struct al_words *words, cons
     return (int)n;
 }
 
-/* From here on time and CPU are the program's. */
 static void mark_exec(const struct al_cell_plan *plan, int status_fd)
 {
     const struct al_mark mark = {.at_ns = al_now_ns(),
@@ -183,7 +184,7 @@ static _Noreturn void exec_stage(struct al_program *p, int status_fd)
     if (!compile) {
         memcpy(argv + n, p->args, p->n_args * sizeof *argv);
     }
-    mark_exec(p->plan, status_fd);
+    mark_exec(p->plan, status_fd); /* from here on time and CPU are the program's */
     execve(argv[0], (char *const *)argv, p->env);
     al_err_errno(&err, errno, "cannot execute %s", argv[0]);
     al_child_fail(status_fd, &err);
@@ -200,11 +201,12 @@ static void prepare_paths(struct al_program *p)
     snprintf(p->inputs_path, sizeof p->inputs_path, "%s/tmp/" AL_INPUTS_NAME, p->prefix);
 }
 
-static int join_cgroups(const struct al_cell_plan *plan, bool first, struct al_err *err)
+static int join_cgroups(const struct al_cell_plan *plan, enum al_role role, struct al_err *err)
 {
+    bool first = al_role_is_first(role);
     const struct al_cgroup_ops *ops = plan->cgroups->ops;
     int rc = first ? ops->make(plan->cgroups, plan->name, err) : 0;
-    rc = rc < 0 ? rc : ops->join(plan->cgroups, plan->name, err);
+    rc = rc < 0 ? rc : ops->join(plan->cgroups, plan->name, role != AL_ROLE_SETTER, err);
     return rc < 0 || !first ? rc : ops->limit(plan->cgroups, plan->name, &plan->quotas, err);
 }
 
@@ -219,26 +221,29 @@ static int load_filter(const struct al_cell_plan *plan, struct al_err *err)
 }
 
 /* Everything that needs no assignment. */
-static int enter_cell(const struct al_cell_plan *plan, const struct al_cell *cell, bool first,
-                      struct al_err *err)
+static int enter_cell(const struct al_cell_plan *plan, const struct al_cell *cell,
+                      enum al_role role, struct al_err *err)
 {
-    int rc = join_cgroups(plan, first, err);
+    int rc = join_cgroups(plan, role, err);
     if (rc < 0) {
         return rc;
     }
     al_io_write_file(AT_FDCWD, "/proc/self/oom_score_adj",
                      "1000"); /* before anything of the host's */
     char byte;
-    if (first && TEMP_FAILURE_RETRY(read(cell->ready_fd, &byte, 1)) != 1) {
+    if (al_role_is_first(role) && TEMP_FAILURE_RETRY(read(cell->ready_fd, &byte, 1)) != 1) {
         _exit(1); /* init failed and has said why */
     }
     rc = enter_namespaces(plan, cell, err);
     rc = rc < 0 ? rc : become_user(plan, err);
+    if (role == AL_ROLE_SETTER) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* it does not die with the cell */
+    }
     rc = rc < 0 ? rc : set_common_limits(err); /* the filter pretends that one of them is gone */
     return rc < 0 ? rc : load_filter(plan, err);
 }
 
-static int receive_assignment(struct al_program *p, int assign_fd, int fds[AL_STAGE_FDS],
+static int receive_assignment(struct al_program *p, int assign_fd, int fds[AL_IO_FDS_MAX],
                               struct al_err *err)
 {
     size_t n = 0;
@@ -246,7 +251,8 @@ static int receive_assignment(struct al_program *p, int assign_fd, int fds[AL_ST
     if (got == 0) {
         _exit(0); /* the launcher has no use for this cell any more */
     }
-    if (got != (ssize_t)sizeof p->assignment || n != AL_STAGE_FDS) {
+    size_t expected = p->role == AL_ROLE_SETTER ? AL_STAGE_BUNDLE + 1 : AL_STAGE_FDS;
+    if (got != (ssize_t)sizeof p->assignment || n != expected) {
         return al_err_set(err, AL_ERR_INTERNAL, "malformed assignment");
     }
     prepare_paths(p);
@@ -270,37 +276,101 @@ static void say_settled(int status_fd)
 }
 
 /* Everything between the assignment and exec that may fail. */
-static int settle(struct al_program *p, int ready_fd, const int fds[AL_STAGE_FDS],
+static int settle(struct al_program *p, int ready_fd, const int fds[AL_IO_FDS_MAX],
                   struct al_err *err)
 {
+    bool setter = p->role == AL_ROLE_SETTER;
     int rc = p->assignment.resized ? await_resize(ready_fd, err) : 0;
-    rc = rc < 0 ? rc : base_env(p) < 0 ? al_err_errno(err, ENOMEM, "environment") : 0;
+    if (!setter && rc == 0 && base_env(p) < 0) {
+        rc = al_err_errno(err, ENOMEM, "environment");
+    }
     rc = rc < 0 ? rc : al_program_unpack(p, fds[AL_STAGE_BUNDLE], err);
     if (rc == 0 && p->has_inputs && al_program_add_env(p, "AIRLOCK_INPUTS", p->inputs_path) < 0) {
         rc = al_err_errno(err, ENOMEM, "environment");
     }
-    rc = rc < 0 ? rc : install_stdio(fds, err);
-    return rc < 0 ? rc : set_job_limits(&p->assignment.spawn.quotas, err);
+    rc = rc < 0 || setter ? rc : install_stdio(fds + AL_STAGE_STDIN, err);
+    return rc < 0 ? rc
+                  : set_job_limits(setter ? p->plan->interpreter : 0, &p->assignment.spawn.quotas,
+                                   err);
 }
 
-void al_program_main(const struct al_cell_plan *plan, const struct al_cell *cell, bool first,
+/* Its program comes later, so it starts with the folder and the environment that most programs ask
+ * for; others do not get a started interpreter. */
+static _Noreturn void exec_interpreter(struct al_program *p, int status_fd)
+{
+    static const char *argv[AL_ARGV_MAX + 3];
+    struct al_err err = {0};
+    p->assignment.runtime = (uint32_t)p->plan->runtime;
+    snprintf(p->assignment.spawn.workdir, sizeof p->assignment.spawn.workdir, AL_WORKDIR_DEFAULT);
+    prepare_paths(p);
+    int rc = base_env(p);
+    int n = rc < 0 ? rc : expand(p, &p->runtime->argv, argv);
+    rc = n < 0 ? al_err_errno(&err, ENOMEM, "argv") : chdir(p->workdir);
+    if (rc < 0 && !al_err_is_set(&err)) {
+        al_err_errno(&err, errno, "chdir %s", p->workdir);
+    }
+    rc = rc < 0 ? rc : install_stdio(p->plan->stdio, &err);
+    rc = rc < 0 ? rc : al_prestart_prepare(p, argv, (size_t)n, &status_fd, &err);
+    if (rc == 0) {
+        execve(argv[0], (char *const *)argv, p->env);
+        al_err_errno(&err, errno, "cannot execute %s", argv[0]);
+    }
+    al_child_fail(status_fd, &err);
+}
+
+/* From the mark on time and CPU are the program's. */
+static _Noreturn void start_interpreters_program(struct al_program *p, int status_fd)
+{
+    struct al_err err = {0};
+    mark_exec(p->plan, status_fd);
+    if (al_prestart_go(p, &err) < 0) {
+        al_child_fail(status_fd, &err);
+    }
+    _exit(0);
+}
+
+static void keep_fds(const struct al_cell_plan *plan, const struct al_cell *cell, enum al_role role,
+                     int assign_fd, int status_fd)
+{
+    bool interpreter = role == AL_ROLE_INTERPRETER;
+    /* 0, 1 and 2 stay until the program's own take their place: nothing else may get their numbers.
+     */
+    int keep[AL_CGROUP_DIRS_MAX + 11] = {
+        0,
+        1,
+        2,
+        cell->init_pidfd,
+        cell->ready_fd,
+        assign_fd,
+        status_fd,
+        interpreter              ? plan->start[0]
+        : role == AL_ROLE_SETTER ? plan->start[1]
+                                 : -1,
+        interpreter ? plan->stdio[0] : -1,
+        interpreter ? plan->stdio[1] : -1,
+        interpreter ? plan->stdio[2] : -1,
+    };
+    for (size_t i = 0; i < AL_CGROUP_DIRS_MAX; i++) {
+        keep[11 + i] = i < plan->cgroups->n_dirs ? plan->cgroups->dirs[i].fd : -1;
+    }
+    al_child_keep_fds(keep, sizeof keep / sizeof keep[0]);
+}
+
+void al_program_main(const struct al_cell_plan *plan, const struct al_cell *cell, enum al_role role,
                      int assign_fd, int status_fd)
 {
     static struct al_program program; /* large, and this process is its only user */
     struct al_err err = {0};
     struct al_program *p = &program;
     p->plan = plan;
-    /* 0, 1 and 2 stay until the program's own take their place: nothing else may get their numbers.
-     */
-    int keep[AL_CGROUP_DIRS_MAX + 7] = {0,         1,        2, cell->init_pidfd, cell->ready_fd,
-                                        assign_fd, status_fd};
-    for (size_t i = 0; i < AL_CGROUP_DIRS_MAX; i++) {
-        keep[7 + i] = i < plan->cgroups->n_dirs ? plan->cgroups->dirs[i].fd : -1;
-    }
-    al_child_keep_fds(keep, sizeof keep / sizeof keep[0]);
+    p->role = role;
+    keep_fds(plan, cell, role, assign_fd, status_fd);
     reset_process();
     int fds[AL_IO_FDS_MAX];
-    int rc = enter_cell(plan, cell, first, &err);
+    int rc = enter_cell(plan, cell, role, &err);
+    if (rc == 0 && role == AL_ROLE_INTERPRETER) {
+        exec_interpreter(p, status_fd);
+    }
     if (rc == 0) {
         say_settled(status_fd);
         rc = receive_assignment(p, assign_fd, fds, &err);
@@ -308,6 +378,9 @@ void al_program_main(const struct al_cell_plan *plan, const struct al_cell *cell
     rc = rc < 0 ? rc : settle(p, cell->ready_fd, fds, &err);
     if (rc < 0) {
         al_child_fail(status_fd, &err);
+    }
+    if (role == AL_ROLE_SETTER) {
+        start_interpreters_program(p, status_fd);
     }
     exec_stage(p, status_fd);
 }

@@ -10,6 +10,7 @@
 
 struct al_program {
     const struct al_cell_plan *plan;
+    enum al_role role;
     struct al_assignment assignment;
     const struct al_runtime *runtime;
     const char *prefix; /* before every path of the sandbox: "" in a native cell */

@@ -14,26 +14,6 @@
 #include "backends/launcher/job_internal.h"
 
 #define SETUP_MAX_NS (20 * (int64_t)1000000000) /* a cell that is not built by then is a fault */
-#define PIPE_BYTES   (256 << 10)
-
-int al_job_make_pipe(const struct al_job *job, bool program_reads, int *ret_callers,
-                     int *ret_programs, struct al_err *err)
-{
-    int fds[2];
-    if (pipe2(fds, O_CLOEXEC) < 0) {
-        return al_err_errno(err, errno, "pipe");
-    }
-    *ret_callers = fds[program_reads];
-    *ret_programs = fds[!program_reads];
-    uid_t uid = job->plan.program_uid;
-    if (fchown(fds[0], uid, uid) < 0 || al_io_set_nonblock(*ret_callers, true) < 0) {
-        return al_err_errno(err, errno, "pipe's owner");
-    }
-    if (!program_reads) {
-        fcntl(fds[0], F_SETPIPE_SZ, PIPE_BYTES); /* fewer wakes; the default size works too */
-    }
-    return 0;
-}
 
 static bool workdir_is_valid(const char *dir)
 {
@@ -129,6 +109,14 @@ static void assign(struct al_job *job, struct al_err *err)
     al_job_end_cell(job);
 }
 
+/* One that was made ahead, or else a new one. */
+static struct al_job *get_cell(struct al_jobs *jobs, const struct al_msg_spawn *spawn,
+                               int32_t runtime, struct al_err *err)
+{
+    struct al_job *job = spawn->kind == AL_CELL_NATIVE ? al_pools_take(jobs, spawn, runtime) : NULL;
+    return job ? job : al_job_create(jobs, spawn->kind, &spawn->quotas, AL_RUNTIME_NONE, err);
+}
+
 void al_jobs_spawn(struct al_jobs *jobs, const struct al_msg_spawn *spawn, int control_fd,
                    int bundle_fd)
 {
@@ -136,7 +124,7 @@ void al_jobs_spawn(struct al_jobs *jobs, const struct al_msg_spawn *spawn, int c
     const struct al_runtime *runtime = NULL;
     struct al_job *job = NULL;
     if (check_spawn(jobs, spawn, bundle_fd, &runtime, &err) == 0 && runtime) {
-        job = al_pool_get(jobs, spawn->kind, &spawn->quotas, &err);
+        job = get_cell(jobs, spawn, (int32_t)(runtime - jobs->config->runtimes), &err);
     }
     if (!job) {
         refuse(control_fd, &err);
@@ -164,5 +152,5 @@ int al_jobs_init(struct al_jobs *jobs)
     jobs->usual = (struct al_quotas){.memory_mb = 256, .pids = 64, .disk_mb = 64};
     jobs->next_name =
         (uint64_t)al_wall_ns(); /* not that of a group which an earlier run left busy */
-    return jobs->slots ? al_pool_init(jobs) : -ENOMEM;
+    return jobs->slots ? al_pools_init(jobs) : -ENOMEM;
 }

@@ -64,7 +64,7 @@ static pid_t start_in(const char *name, void (*fn)(void))
     assert_int_equal(pipe(fds), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        if (groups.ops->join(&groups, name, NULL) < 0) {
+        if (groups.ops->join(&groups, name, true, NULL) < 0) {
             _exit(1);
         }
         if (fn) {

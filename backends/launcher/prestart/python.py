@@ -1,0 +1,42 @@
+# Found as "sitecustomize" by an interpreter that is started ahead of its program: waits for the
+# program's arguments and environment, then leaves no trace of itself. The last thing that happens
+# before the interpreter opens the program's file.
+import os
+import sys
+
+START_FD = 3
+
+
+def read_start():
+    parts = []
+    while part := os.read(START_FD, 65536):
+        parts.append(part)
+    os.close(START_FD)
+    data = b"".join(parts)
+    if len(data) < 8 or int.from_bytes(data[:8], "little") != len(data):
+        os._exit(125)  # whoever should have said it is gone
+    return data[8:].split(b"\0")[:-1]
+
+
+def start():
+    words = [os.fsdecode(word) for word in read_start()]
+    n = int(words[0])
+    sys.argv += words[1 : 1 + n]
+    sys.orig_argv += words[1 : 1 + n]
+    for pair in words[1 + n :]:
+        name, _, value = pair.partition("=")
+        os.environ[name] = value
+
+
+def forget():
+    here = os.environ.pop("PYTHONPATH")
+    sys.path.remove(here)
+    sys.path_importer_cache.pop(here, None)
+    del sys.modules["sitecustomize"]
+
+
+forget()
+try:
+    import sitecustomize  # the one that a program would have found
+finally:
+    start()
