@@ -156,6 +156,7 @@ void al_job_release(struct al_job *job)
     al_close_fd(&job->plan.start[1]);
     jobs->slots[job->slot] = NULL;
     jobs->n_used--;
+    jobs->n_running -= job->assigned;
     free(job);
 }
 

@@ -20,6 +20,7 @@ struct al_jobs {
     int reaper_fd;
     struct al_job **slots; /* config->jobs_max; NULL is free. A slot is a pair of host uids. */
     uint32_t n_used;
+    uint32_t n_running; /* of those: with an assignment */
     uint32_t next_slot;
     uint64_t next_name; /* of a cell's cgroups */
     struct al_pools pools;

@@ -34,6 +34,7 @@ struct al_job {
     int assign_fd;   /* to the process that waits for its assignment; -1 once it has it */
     bool waiting;    /* made ahead, no job yet */
     bool has_setter; /* the interpreter was exec'd, and what starts its program was cloned */
+    bool assigned;   /* counts as running */
     bool settled;    /* its process does nothing but wait: the cell's limits may be changed */
 
     struct al_assignment assignment;

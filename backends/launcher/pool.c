@@ -2,7 +2,7 @@
  * Theory of operation. Making a cell (namespaces, mounts, cgroups) takes a few milliseconds that a
  * caller would wait for, starting an interpreter ten more. So cells are made ahead, one at a time
  * and by a timer, so that a SPAWN never waits for more than one of them. The timer runs at once
- * when few are left, else after a while without jobs: a job that runs has the machine to itself
+ * when few are left, else when no job runs: a job that runs has the machine to itself
  * then. They are made with the limits that the latest job had, since most jobs ask for the same as
  * the one before; a job that does not, changes them. Without a waiting cell the job gets a new one:
  * the same code, only later. A cell that dies waiting is not replaced before the next job, which
@@ -20,7 +20,7 @@
 #include "backends/launcher/job_internal.h"
 
 #define BARE_BASE      4
-#define STARTED_BASE   1
+#define STARTED_BASE   2
 #define REFILL_NS      1000000 /* after a job was started: its own first steps go before */
 #define REFILL_CALM_NS 10000000
 #define REVIEW_NS      10000000000
@@ -86,6 +86,16 @@ static void make_one(struct al_jobs *jobs, struct al_pool *pool)
     }
 }
 
+static bool are_low(const struct al_pools *pools)
+{
+    for (uint32_t i = 0; i < pools->n; i++) {
+        if (pools->pool[i].n * 2 < pools->pool[i].want) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void on_timer(struct al_source *source)
 {
     struct al_jobs *jobs =
@@ -99,11 +109,12 @@ static void on_timer(struct al_source *source)
         review(pools);
     }
     struct al_pool *pool = find_hungriest(pools);
-    if (pool) {
+    bool later = jobs->n_running > 0 && !are_low(pools);
+    if (pool && !later) {
         make_one(jobs, pool);
     }
     if (find_hungriest(pools)) {
-        arm(pools, REFILL_NS);
+        arm(pools, later ? REFILL_CALM_NS : REFILL_NS);
     } else if (pools->review_ns != 0) {
         arm(pools, REVIEW_NS);
     }
@@ -147,16 +158,6 @@ static struct al_job *take_from(struct al_pools *pools, struct al_pool *pool,
     pool->want = pool->want * 2 < pool->max ? pool->want * 2 : pool->max;
     pools->review_ns = pools->review_ns ? pools->review_ns : al_now_ns() + REVIEW_NS;
     return NULL;
-}
-
-static bool are_low(const struct al_pools *pools)
-{
-    for (uint32_t i = 0; i < pools->n; i++) {
-        if (pools->pool[i].n * 2 < pools->pool[i].want) {
-            return true;
-        }
-    }
-    return false;
 }
 
 struct al_job *al_pools_take(struct al_jobs *jobs, const struct al_msg_spawn *spawn,

@@ -139,6 +139,8 @@ void al_jobs_spawn(struct al_jobs *jobs, const struct al_msg_spawn *spawn, int c
                                .runtime = (uint32_t)(runtime - jobs->config->runtimes),
                                .spawn = *spawn};
     job->bundle_fd = bundle_fd;
+    job->assigned = true;
+    jobs->n_running++;
     if (al_job_add_source(job, AL_JOB_CONTROL, control_fd, al_job_on_control) < 0) {
         al_job_end_cell(job); /* not a socket: nobody to answer */
         return;

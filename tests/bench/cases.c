@@ -37,6 +37,15 @@ static void finish(struct al_contestant *who, size_t n)
     }
 }
 
+/* `limit`: at most; negative: at least its opposite. */
+static void add_aim(struct al_bench *bench, const char *text, double limit, double value)
+{
+    if (bench->n_aims < AL_BENCH_AIMS_MAX) {
+        bench->aims[bench->n_aims++] =
+            (struct al_aim){text, limit < 0 ? -limit : limit, limit < 0, value};
+    }
+}
+
 /* --- interpreters --- */
 
 /* Some 200 runs of the quick ones and 60 to 100 of node, which takes ten times as long as bash. */
@@ -50,43 +59,107 @@ static struct al_contest contest_for(unsigned threads, bool is_slow)
     return contest;
 }
 
-static void run_program_with(struct al_bench *bench, const struct al_bench_program *program,
-                             struct al_plain *plain, unsigned threads, unsigned pause_ms)
+/* Who takes part for a language; the yardstick first. */
+struct field {
+    char names[4][64];
+    struct al_direct direct;
+    struct al_bench_rpc run, own;
+    struct al_contestant who[4];
+    size_t n;
+};
+
+static void enter(struct field *field, const char *language, const char *what,
+                  void (*once)(void *, unsigned), void *arg)
 {
-    char names[3][64];
-    struct al_direct direct = {.env = &bench->direct, .program = program};
-    struct al_bench_rpc rpc = {.client = bench->client,
-                               .backend = "native",
-                               .language = program->language,
-                               .code = program->code,
-                               .output = AL_BENCH_OUTPUT};
-    struct al_contestant who[] = {
-        {.name = names[0], .once = al_plain_run, .arg = plain},
-        {.name = names[1], .once = al_direct_run, .arg = &direct},
-        {.name = names[2], .once = al_bench_rpc_run, .arg = &rpc},
-    };
-    snprintf(names[0], sizeof names[0], "%s: plain spawn", program->language);
-    snprintf(names[1], sizeof names[1], "%s: native, no RPC", program->language);
-    snprintf(names[2], sizeof names[2], "%s: native Run", program->language);
-    size_t n = bench->client ? 3 : 2;
-    struct al_contest contest = contest_for(threads, strstr(program->language, "script") != NULL);
-    contest.pause_ms = pause_ms;
-    run(bench, contest, who, n);
-    if (threads == 1 && n == 3 && strcmp(program->language, "python") == 0) {
-        bench->python_ratio = ratio(&who[2], &who[0]);
+    char *name = field->names[field->n];
+    snprintf(name, sizeof field->names[0], "%s: %s", language, what);
+    field->who[field->n++] = (struct al_contestant){.name = name, .once = once, .arg = arg};
+}
+
+static bool is_prestarted(const char *language)
+{
+    return strcmp(language, "python") == 0 || strcmp(language, "javascript") == 0;
+}
+
+static void set_up(struct field *field, struct al_bench *bench,
+                   const struct al_bench_program *program, struct al_plain *plain)
+{
+    const char *language = program->language;
+    *field = (struct field){.direct = {.env = &bench->direct, .program = program},
+                            .run = {.client = bench->client,
+                                    .backend = "native",
+                                    .language = language,
+                                    .code = program->code,
+                                    .output = AL_BENCH_OUTPUT}};
+    field->own = field->run;
+    field->own.own_interpreter = true;
+    enter(field, language, "plain spawn", al_plain_run, plain);
+    if (!bench->client) {
+        enter(field, language, "native, no RPC", al_direct_run, &field->direct);
+        return;
     }
-    finish(who, n);
+    enter(field, language, "Run", al_bench_rpc_run, &field->run);
+    if (is_prestarted(language)) {
+        enter(field, language, "Run, own interpreter", al_bench_rpc_run, &field->own);
+    }
+}
+
+static void aim_for(struct al_bench *bench, const char *language, const char *only,
+                    const char *text, double limit, double value)
+{
+    if (bench->client && strcmp(language, only) == 0) {
+        add_aim(bench, text, limit, value);
+    }
+}
+
+/* With time to make a cell between two runs. */
+static void run_paced(struct al_bench *bench, const struct al_bench_program *program,
+                      struct al_plain *plain)
+{
+    struct field f;
+    const char *language = program->language;
+    struct al_contest contest = contest_for(1, strstr(language, "script") != NULL);
+    contest.pause_ms = PAUSE_MS;
+    set_up(&f, bench, program, plain);
+    run(bench, contest, f.who, f.n);
+    aim_for(bench, language, "python", "python, interpreter started ahead / plain spawn, paced",
+            0.4, ratio(&f.who[1], &f.who[0]));
+    aim_for(bench, language, "python", "python, prepared cell / plain spawn, paced", 1.2,
+            ratio(&f.who[f.n - 1], &f.who[0]));
+    aim_for(bench, language, "bash", "bash, prepared cell / plain spawn, paced", 1.5,
+            ratio(&f.who[1], &f.who[0]));
+    finish(f.who, f.n);
+}
+
+/* The tail beside the median. */
+static double spread(const struct al_contestant *who)
+{
+    return (double)al_contestant_percentile(who, 0.99) / (double)al_contestant_percentile(who, 0.5);
+}
+
+static void run_saturated(struct al_bench *bench, const struct al_bench_program *program,
+                          struct al_plain *plain, unsigned threads)
+{
+    struct field f;
+    const char *language = program->language;
+    set_up(&f, bench, program, plain);
+    run(bench, contest_for(threads, strstr(language, "script") != NULL), f.who, f.n);
+    if (threads == 4) {
+        aim_for(bench, language, "python", "python: p99/p50 of Run / that of plain spawn, at 4",
+                1.5, spread(&f.who[f.n - 1]) / spread(&f.who[0]));
+        aim_for(bench, language, "python", "python, runs a second / plain spawn's, at 4", -0.75,
+                al_contestant_per_second(&f.who[f.n - 1]) / al_contestant_per_second(&f.who[0]));
+    }
+    finish(f.who, f.n);
 }
 
 void al_cases_program(struct al_bench *bench, const struct al_bench_program *program)
 {
     static const unsigned threads[] = {1, 4, 16};
     struct al_plain *plain = al_plain_create(program, bench->folder);
+    run_paced(bench, program, plain);
     for (size_t i = 0; i < sizeof threads / sizeof threads[0]; i++) {
-        if (threads[i] == 1) {
-            run_program_with(bench, program, plain, 1, PAUSE_MS);
-        }
-        run_program_with(bench, program, plain, threads[i], 0);
+        run_saturated(bench, program, plain, threads[i]);
     }
     al_plain_destroy(plain);
     if (!bench->client) {
@@ -114,8 +187,8 @@ static void run_echo_with(struct al_bench *bench, unsigned threads)
     struct al_contest contest = {.threads = threads, .rounds = 40, .turn = 50 * threads};
     run(bench, contest, who, 3);
     if (threads == 1) {
-        bench->echo_ratio = ratio(&who[1], &who[0]);
-        bench->cached_ratio = ratio(&who[2], &who[0]);
+        add_aim(bench, "echo Run with its records / unary floor, at 1", 2, ratio(&who[1], &who[0]));
+        add_aim(bench, "cached Run / unary floor, at 1", 2, ratio(&who[2], &who[0]));
     }
     finish(who, 3);
 }
@@ -154,6 +227,7 @@ void al_cases_stream(struct al_bench *bench)
     for (size_t i = 0; i < n; i++) {
         al_table_row_bytes(&who[i], STREAM_BYTES, i > 0 ? &who[0] : NULL);
     }
-    bench->stream_ratio = 1 / ratio(&who[1], &who[0]);
+    add_aim(bench, "native Stream of head / streaming floor", -1.0 / 3,
+            1 / ratio(&who[1], &who[0]));
     finish(who, n);
 }

@@ -6,6 +6,9 @@
 #include "client/client.h"
 #include "tests/bench/direct.h"
 #include "tests/bench/floor.h"
+#include "tests/bench/table.h"
+
+#define AL_BENCH_AIMS_MAX 16
 
 struct al_bench {
     struct al_direct_env direct;
@@ -14,8 +17,8 @@ struct al_bench {
     struct al_floor *server; /* an undecoding connection to the server */
     const char *folder;      /* on a tmpfs */
     bool quick;
-    /* What the aims are about; 0: not measured. */
-    double python_ratio, echo_ratio, cached_ratio, stream_ratio;
+    struct al_aim aims[AL_BENCH_AIMS_MAX];
+    size_t n_aims;
 };
 
 /* A language: plain spawn, the native backend without RPC, Run; at 1, 4 and 16 at a time. */

@@ -89,18 +89,6 @@ static void measure(struct al_bench *bench, const struct options *o)
     }
 }
 
-static bool print_aims(const struct al_bench *bench)
-{
-    const struct al_aim aims[] = {
-        {"native Run of python / plain spawn, at 1", 1.5, false, bench->python_ratio},
-        {"echo Run with its records / unary floor, at 1", 2, false, bench->echo_ratio},
-        {"cached Run / unary floor, at 1", 2, false, bench->cached_ratio},
-        {"native Stream of head / streaming floor", 1.0 / 3, true, bench->stream_ratio},
-    };
-    printf("\n");
-    return al_table_aims(aims, sizeof aims / sizeof aims[0]);
-}
-
 int main(int argc, char **argv)
 {
     struct options options = parse(argc, argv);
@@ -118,7 +106,8 @@ int main(int argc, char **argv)
         }
     }
     measure(&bench, &options);
-    bool met = print_aims(&bench);
+    printf("\n");
+    bool met = al_table_aims(bench.aims, bench.n_aims);
     al_client_destroy(bench.client);
     al_floor_destroy(bench.floor);
     al_floor_destroy(bench.server);

@@ -4,12 +4,22 @@
 
 #include "tests/bench/die.h"
 
+/* What it is anyway, but who sets it could set another. */
+static Airlock__V1__RunRequest__EnvEntry utc = {
+    PROTOBUF_C_MESSAGE_INIT(&airlock__v1__run_request__env_entry__descriptor), (char *)"TZ",
+    (char *)"UTC"};
+static Airlock__V1__RunRequest__EnvEntry *own_interpreter = &utc;
+
 static Airlock__V1__RunRequest request_of(const struct al_bench_rpc *rpc)
 {
     Airlock__V1__RunRequest request = AIRLOCK__V1__RUN_REQUEST__INIT;
     request.code = (ProtobufCBinaryData){.data = (uint8_t *)rpc->code, .len = strlen(rpc->code)};
     request.language = (char *)rpc->language;
     request.backend = (char *)rpc->backend;
+    if (rpc->own_interpreter) {
+        request.env = &own_interpreter;
+        request.n_env = 1;
+    }
     request.cache_mode = rpc->cached ? AIRLOCK__V1__CACHE_MODE__CACHE_MODE_UNSPECIFIED
                                      : AIRLOCK__V1__CACHE_MODE__CACHE_MODE_OFF;
     return request;

@@ -12,9 +12,10 @@ struct al_bench_rpc {
     const char *backend;
     const char *language;
     const char *code;
-    const char *output;  /* of a Run: what it must print */
-    size_t output_bytes; /* of a Stream: how much must come */
-    bool cached;         /* a Run may come from the cache */
+    const char *output;   /* of a Run: what it must print */
+    size_t output_bytes;  /* of a Stream: how much must come */
+    bool cached;          /* a Run may come from the cache */
+    bool own_interpreter; /* none that was started ahead */
     struct al_floor
         *raw; /* of a Stream: a connection that does not decode what comes; may be NULL */
 };
