@@ -1,13 +1,16 @@
 /*
  * Theory of operation. The filter is a short list of what a program in a cell has no business with,
- * over a default of allow: other layers (namespaces, no capabilities, own uid) already stop most of
- * it, the filter takes the kernel's most attacked entry points out of reach. Short, because its
- * load time is part of every start. Foreign ABIs (32-bit, x32) kill the process: their numbers
- * would slip past. CLONE_PARENT would make children of the launcher, which nobody expects to reap.
- * io_setup answers ENOSYS: all of the machine has one number of such requests, fs.aio-max-nr.
- * clone3 answers ENOSYS, since a filter cannot look into its struct, and libraries then fall back
- * to clone, whose namespace flags are refused. ioctl numbers are compared in their lower 32 bits
- * only, as the kernel does.
+ * over a default of allow for all calls that were known when it was written: other layers
+ * (namespaces, no capabilities, own uid) already stop most of it, the filter takes the kernel's
+ * most attacked entry points out of reach. Younger calls, and sockets, are decided in its head.
+ * Short, because its load time is part of every start. Foreign ABIs (32-bit, x32) kill the process:
+ * their numbers would slip past. CLONE_PARENT would make children of the launcher, which nobody
+ * expects to reap. io_setup answers ENOSYS: all of the machine has one number of such requests,
+ * fs.aio-max-nr. clone3 answers ENOSYS, since a filter cannot look into its struct, and libraries
+ * then fall back to clone, whose namespace flags are refused. ioctl numbers are compared in their
+ * lower 32 bits only, as the kernel does. TIOCSETD would load line disciplines into the kernel.
+ * sync and syncfs do nothing: a cell's files are in memory, and the host's disks are not its to
+ * keep busy.
  */
 #include "backends/launcher/seccomp.h"
 
@@ -24,6 +27,7 @@
 
 #include "backends/base/cleanup.h"
 #include "backends/base/io.h"
+#include "backends/launcher/seccomp_head.h"
 
 #ifndef TIOCLINUX
 #define TIOCLINUX 0x541C
@@ -67,6 +71,7 @@ static const int denied[] = {
     SCMP_SYS(move_pages),
     SCMP_SYS(migrate_pages),
     SCMP_SYS(vmsplice),
+    SCMP_SYS(modify_ldt),
     /* the machine itself */
     SCMP_SYS(kexec_load),
     SCMP_SYS(kexec_file_load),
@@ -124,25 +129,21 @@ static int add_rules(scmp_filter_ctx ctx)
     for (size_t i = 0; i < sizeof missing / sizeof missing[0] && rc == 0; i++) {
         rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), missing[i], 0);
     }
-    const scmp_datum_t ioctls[] = {TIOCSTI, TIOCLINUX};
-    for (size_t i = 0; i < 2 && rc == 0; i++) {
+    const int pretended[] = {SCMP_SYS(sync), SCMP_SYS(syncfs)};
+    for (size_t i = 0; i < sizeof pretended / sizeof pretended[0] && rc == 0; i++) {
+        rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(0), pretended[i], 0);
+    }
+    const scmp_datum_t ioctls[] = {TIOCSTI, TIOCLINUX, TIOCSETD};
+    for (size_t i = 0; i < sizeof ioctls / sizeof ioctls[0] && rc == 0; i++) {
         rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
                               SCMP_A1(SCMP_CMP_MASKED_EQ, LOW_32, ioctls[i]));
     }
     if (rc == 0) {
         rc = keep_core_limit(ctx);
     }
-    /* Families: UNIX 1, INET 2, INET6 10. The argument is an int: its upper half is not looked at.
-     */
-    for (int family = 0; family < 10 && rc == 0; family++) {
-        if (family != AF_UNIX && family != AF_INET) {
-            rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
-                                  SCMP_A0(SCMP_CMP_MASKED_EQ, LOW_32, (scmp_datum_t)family));
-        }
-    }
     if (rc == 0) {
-        rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
-                              SCMP_A0(SCMP_CMP_GT, AF_INET6));
+        rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socketpair), 1,
+                              SCMP_A0(SCMP_CMP_NE, AF_UNIX));
     }
     return rc;
 }
@@ -158,15 +159,17 @@ static int export_program(scmp_filter_ctx ctx, struct sock_fprog *ret, struct al
     if (rc < 0 || fstat(fd, &st) < 0 || lseek(fd, 0, SEEK_SET) < 0) {
         return al_err_errno(err, rc < 0 ? -rc : errno, "cannot export the seccomp filter");
     }
-    al_auto_free struct sock_filter *filter = malloc((size_t)st.st_size);
+    al_auto_free struct sock_filter *filter =
+        malloc(AL_SECCOMP_HEAD_MAX * sizeof *filter + (size_t)st.st_size);
     if (!filter) {
         return al_err_errno(err, ENOMEM, "seccomp filter");
     }
-    rc = al_io_read_full(fd, filter, (size_t)st.st_size);
+    const size_t head = al_seccomp_head(filter);
+    rc = al_io_read_full(fd, filter + head, (size_t)st.st_size);
     if (rc < 0) {
         return al_err_errno(err, -rc, "cannot read the seccomp filter");
     }
-    ret->len = (unsigned short)((size_t)st.st_size / sizeof *filter);
+    ret->len = (unsigned short)(head + (size_t)st.st_size / sizeof *filter);
     ret->filter = al_steal(filter);
     return 0;
 }
