@@ -129,7 +129,9 @@ static int add_dev(struct al_err *err)
         char target[64];
         snprintf(target, sizeof target, AL_ROOT_DIR "%s", devices[i]);
         rc = make_file(target, "", err);
-        rc = rc < 0 ? rc : bind_host(devices[i], MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
+        rc = rc < 0 ? rc
+                    : bind_host(devices[i],
+                                MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
     }
     for (size_t i = 0; i < sizeof links / sizeof links[0] && rc == 0; i++) {
         char target[64];
