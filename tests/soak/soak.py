@@ -7,12 +7,8 @@ a limit and PASS or FAIL for each claim; exits 1 if one failed.
 import argparse
 import concurrent.futures
 import os
-import re
 import signal
-import subprocess
 import sys
-import tempfile
-import threading
 import time
 
 sys.path.insert(0, sys.argv[1])
@@ -21,127 +17,14 @@ import grpc
 from airlock.v1 import execution_pb2 as pb
 from airlock.v1 import execution_pb2_grpc as pb_grpc
 
-CONFIG = """[server]
-listen = 127.0.0.1:0
-data_dir = {dir}/data
-run_slots = 16
-[quota]
-max_inflight = 1000
-cpu_seconds_per_minute = 604800
-"""
-PF_EXITING = 4
+from endurance import endurance
+from neighbours import neighbours
+from support import CLAIMS, Progress, Server, claim, descendants_of, is_alive, wait_until
+
 FLAT_PERCENT = 5
 STALL_GROWTH_MB = 32
 STALL_SECONDS = 5
 DEATH_MS = 1000
-
-
-def read(path):
-    try:
-        with open(path, "rb") as file:
-            return file.read().decode(errors="replace")
-    except OSError:
-        return ""
-
-
-def children_of(pid):
-    threads = os.listdir(f"/proc/{pid}/task") if os.path.isdir(f"/proc/{pid}/task") else []
-    return [int(c) for t in threads for c in read(f"/proc/{pid}/task/{t}/children").split()]
-
-
-def descendants_of(pid):
-    found = []
-    for child in children_of(pid):
-        found += [child, *descendants_of(child)]
-    return found
-
-
-def is_alive(pid):
-    """Whether it still runs code: a zombie, or one that is exiting, does not."""
-    fields = read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-    return bool(fields) and fields[0] != "Z" and not int(fields[6]) & PF_EXITING
-
-
-def rss_mb(pid):
-    match = re.search(r"^VmRSS:\s+(\d+) kB", read(f"/proc/{pid}/status"), re.M)
-    return int(match[1]) / 1024 if match else 0.0
-
-
-def wait_until(condition, seconds):
-    """Returns the milliseconds it took, or None."""
-    start = time.monotonic()
-    while not condition():
-        if time.monotonic() - start > seconds:
-            return None
-        time.sleep(0.01)
-    return (time.monotonic() - start) * 1000
-
-
-class Server:
-    """An airlockd of one's own, its launcher and what they own on this machine."""
-
-    def __init__(self, program):
-        self.dir = tempfile.TemporaryDirectory(prefix="airlock-soak.")
-        os.chmod(self.dir.name, 0o755)
-        self.log_path = self.dir.name + "/log"
-        with open(self.dir.name + "/airlockd.conf", "w") as config:
-            config.write(CONFIG.format(dir=self.dir.name))
-        with open(self.log_path, "w") as log:
-            self.process = subprocess.Popen([program, "--config", config.name], stderr=log)
-        if wait_until(lambda: "listening on" in read(self.log_path), 30) is None:
-            sys.exit("airlockd did not start:\n" + read(self.log_path))
-        self.address = re.search(r"listening on (\S+?)\"", read(self.log_path))[1]
-        self.pid = self.process.pid
-        (self.launcher,) = children_of(self.pid)
-        fds = [f"/proc/{self.launcher}/fd/{fd}" for fd in os.listdir(f"/proc/{self.launcher}/fd")]
-        links = [os.readlink(fd) for fd in fds if os.path.lexists(fd)]
-        self.cgroups = [link for link in links if re.match(r"/sys/fs/cgroup/.*/airlock-", link)]
-
-    def rss_mb(self):
-        return rss_mb(self.pid) + rss_mb(self.launcher)
-
-    def possessions(self):
-        """What a job may leave: processes, cgroups, mounts, folders."""
-        return {
-            "processes": len([p for p in descendants_of(self.pid) if is_alive(p)]),
-            "cgroups": sum(len(next(os.walk(c))[1]) for c in self.cgroups),
-            "mounts": read(f"/proc/{self.launcher}/mountinfo").count("\n"),
-            "files": sum(len(d) + len(f) for _, d, f in os.walk(self.dir.name + "/data")),
-            "open files": len(os.listdir(f"/proc/{self.pid}/fd"))
-            + len(os.listdir(f"/proc/{self.launcher}/fd")),
-        }
-
-    def stop(self):
-        if self.process.poll() is None:
-            self.process.terminate()
-        self.process.wait(60)
-        self.dir.cleanup()
-
-
-class Progress:
-    """Counts on standard error, where that is a terminal."""
-
-    def __init__(self, what, total):
-        self.what, self.total, self.done = what, total, 0
-        self.lock = threading.Lock()
-        self.shown = sys.stderr.isatty()
-
-    def step(self):
-        with self.lock:
-            self.done += 1
-            done = self.done
-        if self.shown and (done % 100 == 0 or done == self.total):
-            end = "\n" if done == self.total else ""
-            print(f"\r{self.what}: {done} of {self.total}", end=end, file=sys.stderr, flush=True)
-        return done
-
-
-CLAIMS = []
-
-
-def claim(what, figure, limit, holds):
-    CLAIMS.append(holds)
-    print(f"{what:<46} {figure:>34}   {limit:<22} {'PASS' if holds else 'FAIL'}", flush=True)
 
 
 def run_one(stub, backend, number):
@@ -197,7 +80,7 @@ def flat_memory(server, stub, backend, count):
 
 
 def many_at_once(server, stub, count):
-    run_many(stub, "native", 16, 16)
+    run_many(stub, "native", 200, 16)
     time.sleep(1)
     before = server.possessions()
     start = time.monotonic()
@@ -209,8 +92,7 @@ def many_at_once(server, stub, count):
         "all",
         not errors,
     )
-    wait_until(lambda: server.possessions() == before, 3)
-    after = server.possessions()
+    after = server.settle(before)
     more = {k: after[k] - before[k] for k in after if after[k] > before[k]}
     figure = ", ".join(f"{n} {what}" for what, n in more.items()) or "nothing"
     claim("native: what is left of them", figure, "nothing", not more)
@@ -268,6 +150,9 @@ def killed_server(server, channel):
     claim("kill -9 of airlockd, 8 jobs: cgroup folders", f"{left} left", "0", took is not None)
 
 
+PARTS = ("memory", "many", "stalled", "neighbours", "endurance", "death")
+
+
 def options():
     parser = argparse.ArgumentParser(prog="tests/soak/run", description="Long runs against a real airlockd.")
     parser.add_argument("stubs", help=argparse.SUPPRESS)
@@ -275,25 +160,42 @@ def options():
     parser.add_argument("--runs", type=int, default=20000, help="runs for flat memory, of echo and of native each (%(default)s)")
     parser.add_argument("--concurrent-runs", type=int, default=10000, help="runs at concurrency 16 (%(default)s)")
     parser.add_argument("--stream-mb", type=int, default=1024, help="size of the stalled stream in MiB (%(default)s)")
+    parser.add_argument("--endurance-runs", type=int, default=100000, help="mixed runs while all is watched (%(default)s)")
+    parser.add_argument("--only", choices=PARTS, action="append", help="this part; may be given several times")
     given = parser.parse_args()
-    if given.runs < 2 or given.concurrent_runs < 1 or given.stream_mb < 8:
-        parser.error("too few: at least 2 runs, 1 concurrent run, 8 MiB")
+    if given.runs < 2 or given.concurrent_runs < 1 or given.stream_mb < 8 or given.endurance_runs < 20:
+        parser.error("too few: at least 2 runs, 1 concurrent run, 8 MiB, 20 runs for endurance")
     return given
+
+
+def run_part(part, given, server, channel):
+    stub = pb_grpc.ExecutionServiceStub(channel)
+    if part == "memory":
+        flat_memory(server, stub, "echo", given.runs)
+        flat_memory(server, stub, "native", given.runs)
+    elif part == "many":
+        many_at_once(server, stub, given.concurrent_runs)
+    elif part == "stalled":
+        stalled_reader(server, stub, given.stream_mb)
+    elif part == "neighbours":
+        neighbours(stub)
+    elif part == "endurance":
+        endurance(server, stub, given.endurance_runs)
+    else:
+        killed_server(server, channel)
 
 
 def main():
     given = options()
-    server = Server(given.airlockd)
-    try:
-        with grpc.insecure_channel(server.address) as channel:
-            stub = pb_grpc.ExecutionServiceStub(channel)
-            flat_memory(server, stub, "echo", given.runs)
-            flat_memory(server, stub, "native", given.runs)
-            many_at_once(server, stub, given.concurrent_runs)
-            stalled_reader(server, stub, given.stream_mb)
-            killed_server(server, channel)
-    finally:
-        server.stop()
+    for part in PARTS:
+        if given.only and part not in given.only:
+            continue
+        server = Server(given.airlockd)
+        try:
+            with grpc.insecure_channel(server.address) as channel:
+                run_part(part, given, server, channel)
+        finally:
+            server.stop()
     return 0 if all(CLAIMS) else 1
 
 

@@ -1,0 +1,140 @@
+"""Endurance: jobs of all kinds, one after the other without an end; what grows?"""
+
+import concurrent.futures
+import itertools
+import time
+
+import grpc
+from airlock.v1 import execution_pb2 as pb
+
+from support import Progress, claim, rss_mb, status_of
+
+AT_ONCE = 8
+SAMPLES = 20
+FLAT_PERCENT = 5
+FLAT_MB = 0.5  # of a process that is smaller than ten of it
+NASTY_EVERY = 100
+
+S, F, T, K = pb.JOB_STATUS_SUCCEEDED, pb.JOB_STATUS_FAILED, pb.JOB_STATUS_TIMEOUT, pb.JOB_STATUS_KILLED
+
+# Code, quotas, status and limit of endings that leave the most behind.
+NASTY = (
+    ("setsid sleep 60 & sleep 60", pb.Quotas(wall_seconds=0.1), T, pb.LIMIT_WALL),
+    ("while :; do :; done", pb.Quotas(cpu_seconds=0.05), T, pb.LIMIT_CPU),
+    ("head -c 30M /dev/zero > f; tail /dev/zero", pb.Quotas(memory_mb=40), F, pb.LIMIT_MEMORY),
+    ("bomb() { bomb | bomb & }; bomb; sleep 60", pb.Quotas(wall_seconds=0.2, pids=16), T, pb.LIMIT_WALL),
+    ("cat /dev/zero", pb.Quotas(output_bytes=100000), F, pb.LIMIT_OUTPUT),
+    ("head -c 1G /dev/zero > f; sleep 60 & kill -KILL $$", pb.Quotas(), F, pb.LIMIT_UNSPECIFIED),
+)
+
+
+def request(number):
+    """A request, and what it prints: of a hundred 5 python, 1 javascript, 5 local, 15 echo."""
+    kind = number % 100
+    backend = "echo" if 80 <= kind < 95 else "local" if 95 <= kind < 100 else "native"
+    language, code = "bash", f"echo {number}"
+    if 10 <= kind < 15:
+        language, code = "python", f"print({number})"
+    elif kind == 20:
+        language, code = "javascript", f"console.log({number})"
+    want = code if backend == "echo" else f"{number}\n"
+    return (
+        pb.RunRequest(code=code.encode(), language=language, backend=backend, cache_mode=pb.CACHE_MODE_OFF),
+        want.encode(),
+    )
+
+
+def run_plain(stub, number):
+    asked, want = request(number)
+    result = stub.Run(asked, timeout=120).result
+    return result.status == S and result.stdout == want, result
+
+
+def run_nasty(stub, number):
+    code, quotas, status, limit = NASTY[number // NASTY_EVERY % len(NASTY)]
+    asked = pb.RunRequest(code=code.encode(), language="bash", quotas=quotas, cache_mode=pb.CACHE_MODE_OFF)
+    result = stub.Run(asked, timeout=120).result
+    return result.status == status and result.limit_hit == limit, result
+
+
+def run_killed(stub, number):
+    """Killed by its caller in the middle of a stream."""
+    asked = pb.RunRequest(code=f"echo {number}; sleep 60 & sleep 60".encode(), language="bash")
+    call = stub.Stream(iter([pb.StreamRequest(start=pb.StreamStart(request=asked))]), timeout=120)
+    result = None
+    for response in call:
+        if response.stdout:
+            stub.Kill(pb.KillRequest(job_id=response.job_id), timeout=60)
+        if response.WhichOneof("event") == "result":
+            result = response.result
+    return result is not None and result.status == K, result
+
+
+def run_one(stub, number):
+    """An error text, or None when the result is right."""
+    kind = number % NASTY_EVERY
+    run = run_nasty if kind == 0 else run_killed if kind == 1 and number % 700 == 1 else run_plain
+    try:
+        right, result = run(stub, number)
+    except grpc.RpcError as error:
+        return f"run {number}: {error.code()}: {error.details()}"
+    return None if right else f"run {number}: {result}"
+
+
+def memory_of(server):
+    return {name: rss_mb(pid) for name, pid in server.processes.items()}
+
+
+def show(server, done, rate, possessions):
+    """A line of figures, so that growth can be told from a step."""
+    memory = ", ".join(
+        f"{name} {rss_mb(pid):.1f} ({status_of(pid, 'RssAnon'):.1f})" for name, pid in server.processes.items()
+    )
+    rest = ", ".join(f"{n} {what}" for what, n in possessions.items())
+    print(f"  {done:>7} runs, {rate:.0f}/s: RSS (anonymous) {memory} MiB; {rest}", flush=True)
+
+
+def run_batch(pool, stub, numbers, progress):
+    def job(number):
+        error = run_one(stub, number)
+        progress.step()
+        return error
+
+    return [error for error in pool.map(job, numbers) if error]
+
+
+def claim_flat(name, early, late):
+    change = late - early
+    claim(
+        f"endurance: RSS of {name}",
+        f"{early:.1f} to {late:.1f} MiB, {change / early * 100:+.1f} %",
+        f"+-{FLAT_PERCENT} % or {FLAT_MB} MiB",
+        change <= max(early * FLAT_PERCENT / 100, FLAT_MB),
+    )
+
+
+def endurance(server, stub, count):
+    """The first of the samples, a twentieth of the runs, is what the last is compared with."""
+    progress, errors = Progress("endurance", count), []
+    first = before = None
+    numbers = iter(range(count))
+    done = 0
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        for n in range(1, SAMPLES + 1):
+            size = count * n // SAMPLES - done
+            start = time.monotonic()
+            errors += run_batch(pool, stub, itertools.islice(numbers, size), progress)
+            done += size
+            rate = size / (time.monotonic() - start)
+            time.sleep(1)
+            after = server.settle(before) if before else server.possessions()
+            memory = memory_of(server)
+            before, first = before or after, first or memory
+            show(server, done, rate, after)
+    for error in errors[:5]:
+        print("    " + error)
+    claim(f"endurance: {count} right results", f"{count - len(errors)}", "all", not errors)
+    for name, early in first.items():
+        claim_flat(name, early, memory[name])
+    for what, early in before.items():
+        claim(f"endurance: {what}", f"{early} to {after[what]}", "no more", after[what] <= early)
