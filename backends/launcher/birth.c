@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "backends/base/cleanup.h"
@@ -181,7 +182,10 @@ struct al_job *al_job_create(struct al_jobs *jobs, enum al_cell_kind kind,
     }
     fill_in(job, kind, quotas, runtime);
     enum al_role role = runtime == AL_RUNTIME_NONE ? AL_ROLE_FIRST : AL_ROLE_INTERPRETER;
-    int rc = make_pipes(job, err);
+    int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    int rc = timer < 0 || al_job_add_source(job, AL_JOB_TIMER, timer, al_job_on_timer) < 0
+                 ? al_err_errno(err, errno, "timerfd")
+                 : make_pipes(job, err);
     rc = rc < 0 ? rc : start_process(job, role, err);
     if (rc == 0) {
         return job;
@@ -207,13 +211,10 @@ bool al_job_fits(const struct al_job *job, const struct al_quotas *quotas)
 static int fit_cell(struct al_job *job, struct al_err *err)
 {
     const struct al_quotas *asked = &job->assignment.spawn.quotas;
-    int rc = 0;
-    if (!al_job_fits(job, asked)) {
-        rc = job->jobs->cgroups->ops->limit(job->jobs->cgroups, job->name, asked, err);
-    }
     job->assignment.resized = asked->disk_mb != job->plan.quotas.disk_mb;
-    return rc < 0 ? rc
-                  : al_cell_take(&job->cell, job->assignment.resized ? asked->disk_mb : 0, err);
+    return al_job_fits(job, asked)
+               ? 0
+               : job->jobs->cgroups->ops->limit(job->jobs->cgroups, job->name, asked, err);
 }
 
 int al_job_start_stage(struct al_job *job, struct al_err *err)
@@ -225,6 +226,10 @@ int al_job_start_stage(struct al_job *job, struct al_err *err)
     job->assigned_ns = al_now_ns();
     int rc = job->assignment.first ? fit_cell(job, err) : 0;
     rc = rc < 0 ? rc : al_cell_assign(job->assign_fd, &job->assignment, fds, err);
+    if (rc == 0 && job->assignment.first) {
+        const uint32_t disk_mb = job->assignment.spawn.quotas.disk_mb;
+        rc = al_cell_take(&job->cell, job->assignment.resized ? disk_mb : 0, err);
+    }
     al_close_fd(&job->assign_fd);
     if (!compile) {
         close_all(stdio, 3); /* the program has its own now: its end must be seen as EOF */

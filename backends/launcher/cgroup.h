@@ -38,6 +38,8 @@ struct al_cgroup_ops {
                 struct al_err *err);
     /* User and system time so far; 0 when the group is not there. */
     int64_t (*cpu_us)(const struct al_cgroups *groups, const char *name);
+    /* True when it is certain that no counted process is in the group. */
+    bool (*is_empty)(const struct al_cgroups *groups, const char *name);
     /* What cannot be read stays 0. */
     void (*usage)(const struct al_cgroups *groups, const char *name, struct al_cgroup_usage *ret);
     /* Removes the group. 0 also when there is none; -EBUSY while a dying process holds it. */

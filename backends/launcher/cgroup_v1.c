@@ -134,6 +134,14 @@ static int64_t cpu_us_v1(const struct al_cgroups *groups, const char *name)
     return (int64_t)(ns / 1000);
 }
 
+static bool is_empty_v1(const struct al_cgroups *groups, const char *name)
+{
+    char path[128], text[16];
+    snprintf(path, sizeof path, "%s/pids.current", name);
+    return al_io_read_file(groups->dirs[groups->pids].fd, path, text, sizeof text) > 0 &&
+           strcmp(text, "0\n") == 0;
+}
+
 static void usage_v1(const struct al_cgroups *groups, const char *name, struct al_cgroup_usage *ret)
 {
     int memory = groups->dirs[groups->memory].fd;
@@ -222,6 +230,7 @@ const struct al_cgroup_ops al_cgroup_v1_ops = {
     .limit = limit_v1,
     .join = join_v1,
     .cpu_us = cpu_us_v1,
+    .is_empty = is_empty_v1,
     .usage = usage_v1,
     .remove = remove_v1,
     .sweep = sweep_v1,

@@ -173,6 +173,14 @@ static void read_usage(struct al_job *job)
     e->layers = al_cell_layers(job->plan.kind, job->jobs->cgroups);
 }
 
+static void say_exit(struct al_job *job)
+{
+    uint8_t data[AL_MSG_BYTES_MAX];
+    read_usage(job);
+    al_job_send(job, data, al_msg_encode_exit(&job->exit, data), NULL, 0);
+    job->exit_said = true;
+}
+
 static void finish_if_dead(struct al_job *job)
 {
     if (job->pid != 0 || job->setter != 0 || !job->init_reaped) {
@@ -181,9 +189,9 @@ static void finish_if_dead(struct al_job *job)
     if (job->waiting) {
         al_pools_lost(job->jobs, job);
     }
-    read_usage(job);
-    uint8_t data[AL_MSG_BYTES_MAX];
-    al_job_send(job, data, al_msg_encode_exit(&job->exit, data), NULL, 0);
+    if (!job->exit_said) {
+        say_exit(job);
+    }
     if (!al_reaper_remove(job->jobs->reaper_fd, job->name, job->cell.mounts_fd)) {
         job->jobs->cgroups->ops->remove(job->jobs->cgroups, job->name); /* slower, not later */
     }
@@ -257,6 +265,11 @@ static void on_process(struct al_source *source)
         job->exit.duration_us = duration_us;
         if (!job->started && !job->ending) {
             al_job_set_error(job, "the program's process died before it was executed");
+        }
+        if (job->assigned && job->setter == 0 &&
+            job->jobs->cgroups->ops->is_empty(job->jobs->cgroups, job->name))
+        {
+            say_exit(job); /* the program was the last: only what held the cell is left */
         }
         al_job_end_cell(job);
     }

@@ -35,7 +35,8 @@ struct al_job {
     bool waiting;    /* made ahead, no job yet */
     bool has_setter; /* the interpreter was exec'd, and what starts its program was cloned */
     bool assigned;   /* counts as running */
-    bool settled;    /* its process does nothing but wait: the cell's limits may be changed */
+    bool exit_said;
+    bool settled; /* its process does nothing but wait: the cell's limits may be changed */
 
     struct al_assignment assignment;
     int bundle_fd;

@@ -194,7 +194,6 @@ static void prepare_paths(struct al_program *p)
 {
     p->runtime = &p->plan->config->runtimes[p->assignment.runtime];
     const struct al_msg_runtime *info = &p->runtime->info;
-    p->prefix = p->plan->kind == AL_CELL_NATIVE ? "" : AL_LOCAL_DIR;
     snprintf(p->workdir, sizeof p->workdir, "%s%s", p->prefix, p->assignment.spawn.workdir);
     snprintf(p->code_path, sizeof p->code_path, "%s/%s", p->workdir, info->code_file);
     snprintf(p->output_path, sizeof p->output_path, "%s/%s", p->workdir, info->output_file);
@@ -281,9 +280,6 @@ static int settle(struct al_program *p, int ready_fd, const int fds[AL_IO_FDS_MA
 {
     bool setter = p->role == AL_ROLE_SETTER;
     int rc = p->assignment.resized ? await_resize(ready_fd, err) : 0;
-    if (!setter && rc == 0 && base_env(p) < 0) {
-        rc = al_err_errno(err, ENOMEM, "environment");
-    }
     rc = rc < 0 ? rc : al_program_unpack(p, fds[AL_STAGE_BUNDLE], err);
     if (rc == 0 && p->has_inputs && al_program_add_env(p, "AIRLOCK_INPUTS", p->inputs_path) < 0) {
         rc = al_err_errno(err, ENOMEM, "environment");
@@ -303,9 +299,8 @@ static _Noreturn void exec_interpreter(struct al_program *p, int status_fd)
     p->assignment.runtime = (uint32_t)p->plan->runtime;
     snprintf(p->assignment.spawn.workdir, sizeof p->assignment.spawn.workdir, AL_WORKDIR_DEFAULT);
     prepare_paths(p);
-    int rc = base_env(p);
-    int n = rc < 0 ? rc : expand(p, &p->runtime->argv, argv);
-    rc = n < 0 ? al_err_errno(&err, ENOMEM, "argv") : chdir(p->workdir);
+    int n = expand(p, &p->runtime->argv, argv);
+    int rc = n < 0 ? al_err_errno(&err, ENOMEM, "argv") : chdir(p->workdir);
     if (rc < 0 && !al_err_is_set(&err)) {
         al_err_errno(&err, errno, "chdir %s", p->workdir);
     }
@@ -364,10 +359,14 @@ void al_program_main(const struct al_cell_plan *plan, const struct al_cell *cell
     struct al_program *p = &program;
     p->plan = plan;
     p->role = role;
+    p->prefix = plan->kind == AL_CELL_NATIVE ? "" : AL_LOCAL_DIR;
     keep_fds(plan, cell, role, assign_fd, status_fd);
     reset_process();
     int fds[AL_IO_FDS_MAX];
     int rc = enter_cell(plan, cell, role, &err);
+    if (rc == 0 && role != AL_ROLE_SETTER && base_env(p) < 0) {
+        rc = al_err_errno(&err, ENOMEM, "environment");
+    }
     if (rc == 0 && role == AL_ROLE_INTERPRETER) {
         exec_interpreter(p, status_fd);
     }

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "backends/base/cleanup.h"
@@ -87,19 +86,13 @@ static void say_spawned(struct al_job *job, int compile_out)
 static void assign(struct al_job *job, struct al_err *err)
 {
     al_auto_close int compile_out = -1;
-    int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    int rc = timer < 0 || al_job_add_source(job, AL_JOB_TIMER, timer, al_job_on_timer) < 0
-                 ? al_err_errno(err, errno, "timerfd")
+    int rc = job->assignment.stage == AL_STAGE_COMPILE
+                 ? al_job_make_pipe(job, false, &compile_out, &job->compile_out, err)
                  : 0;
-    if (rc == 0 && job->assignment.stage == AL_STAGE_COMPILE) {
-        rc = al_job_make_pipe(job, false, &compile_out, &job->compile_out, err);
-    }
-    if (rc == 0) {
-        al_job_arm_timer(job, al_now_ns() + SETUP_MAX_NS);
-        rc = al_job_start_stage(job, err);
-    }
+    rc = rc < 0 ? rc : al_job_start_stage(job, err);
     if (rc == 0) {
         say_spawned(job, compile_out);
+        al_job_arm_timer(job, al_now_ns() + SETUP_MAX_NS);
         return;
     }
     uint8_t data[AL_MSG_BYTES_MAX];
