@@ -84,9 +84,25 @@ int al_program_add_env(struct al_program *p, const char *name, const char *value
     return 0;
 }
 
-static int take_item(struct al_program *p, int workdir, int tmpdir, bool unpack,
-                     const struct al_bundle_item *item, struct al_err *err)
+static int open_dir(const char *path, struct al_err *err)
 {
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? al_err_errno(err, errno, "cannot open the folder %s", path) : fd;
+}
+
+static int write_inputs(const struct al_program *p, const struct al_bundle_item *item,
+                        struct al_err *err)
+{
+    char tmp[AL_PROGRAM_PATH_BYTES];
+    snprintf(tmp, sizeof tmp, "%s/tmp", p->prefix);
+    al_auto_close int dir = open_dir(tmp, err);
+    return dir < 0 ? dir : write_item(dir, strrchr(p->inputs_path, '/') + 1, item, err);
+}
+
+static int take_item(struct al_program *p, int workdir, const struct al_bundle_item *item,
+                     struct al_err *err)
+{
+    const bool unpack = p->assignment.first;
     switch (item->type) {
     case AL_BUNDLE_CODE:
         return unpack ? write_item(workdir, p->runtime->info.code_file, item, err) : 0;
@@ -94,7 +110,7 @@ static int take_item(struct al_program *p, int workdir, int tmpdir, bool unpack,
         return unpack ? write_item(workdir, item->name, item, err) : 0;
     case AL_BUNDLE_INPUTS:
         p->has_inputs = true;
-        return unpack ? write_item(tmpdir, strrchr(p->inputs_path, '/') + 1, item, err) : 0;
+        return unpack ? write_inputs(p, item, err) : 0;
     case AL_BUNDLE_ENV:
         if (al_program_add_env(p, item->name, (const char *)item->data) < 0) {
             return al_err_set(err, AL_ERR_INTERNAL, "too many environment variables");
@@ -108,12 +124,6 @@ static int take_item(struct al_program *p, int workdir, int tmpdir, bool unpack,
         return 0;
     }
     return 0;
-}
-
-static int open_dir(const char *path, struct al_err *err)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd < 0 ? al_err_errno(err, errno, "cannot open the folder %s", path) : fd;
 }
 
 /* The request's workdir may lie below /sandbox or /tmp, where nothing is yet. Later, a compile step
@@ -142,13 +152,9 @@ static int open_workdir(const struct al_program *p, bool make, struct al_err *er
 
 int al_program_unpack(struct al_program *p, int bundle_fd, struct al_err *err)
 {
-    const bool unpack = p->assignment.first;
-    char tmp[AL_PROGRAM_PATH_BYTES];
-    snprintf(tmp, sizeof tmp, "%s/tmp", p->prefix);
-    al_auto_close int workdir = open_workdir(p, unpack, err);
-    al_auto_close int tmpdir = workdir < 0 ? workdir : open_dir(tmp, err);
-    if (tmpdir < 0) {
-        return tmpdir;
+    al_auto_close int workdir = open_workdir(p, p->assignment.first, err);
+    if (workdir < 0) {
+        return workdir;
     }
     ssize_t size = al_bundle_check_fd(bundle_fd);
     if (size < 0) {
@@ -162,7 +168,7 @@ int al_program_unpack(struct al_program *p, int bundle_fd, struct al_err *err)
     struct al_bundle_item item;
     int rc;
     while ((rc = al_bundle_next(&reader, &item)) > 0) {
-        if ((rc = take_item(p, workdir, tmpdir, unpack, &item, err)) < 0) {
+        if ((rc = take_item(p, workdir, &item, err)) < 0) {
             return rc;
         }
     }
