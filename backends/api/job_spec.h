@@ -82,6 +82,6 @@ struct al_job_spec {
     enum al_network_policy network;
     const char *const *hosts; /* the allowlist's patterns */
     size_t n_hosts;
-    const char *const *artifacts; /* globs below the workdir */
+    const char *const *artifacts; /* globs below the workdir, see backends/launcher/glob.h */
     size_t n_artifacts;
 };

@@ -9,4 +9,5 @@ void al_result_init(struct al_result *r)
 void al_result_finish(struct al_result *r)
 {
     al_buf_finish(&r->compile.output);
+    al_artifacts_finish(&r->artifacts);
 }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "backends/api/artifact.h"
 #include "backends/base/buf.h"
 
 enum al_status {
@@ -75,6 +76,7 @@ struct al_result {
     bool stderr_truncated;
     uint32_t isolation; /* enum al_layer bits really enforced */
     struct al_compile compile;
+    struct al_artifacts artifacts;
     char error[AL_RESULT_ERROR_MAX]; /* for a human; "" when there is nothing to say */
 };
 
