@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+#include "backends/api/artifact.h"
 #include "backends/base/cleanup.h"
 #include "backends/base/io.h"
 
@@ -37,11 +39,16 @@ static void push(struct bundle_writer *w, const void *data, size_t n)
     }
 }
 
+static bool is_text(uint32_t type)
+{
+    return type == AL_BUNDLE_ENV || type == AL_BUNDLE_ARG || type == AL_BUNDLE_ARTIFACT;
+}
+
 static void put_item(struct bundle_writer *w, enum al_bundle_type type, uint32_t mode,
                      const char *name, const void *data, size_t len)
 {
     struct header *h = &w->headers[w->n_items++];
-    bool terminated = type == AL_BUNDLE_ENV || type == AL_BUNDLE_ARG;
+    bool terminated = is_text(type);
     *h = (struct header){.type = type,
                          .mode = mode,
                          .name_len = (uint32_t)strlen(name),
@@ -70,14 +77,19 @@ static void put_spec(struct bundle_writer *w, const struct al_job_spec *spec)
     for (size_t i = 0; i < spec->n_args; i++) {
         put_item(w, AL_BUNDLE_ARG, 0, "", spec->args[i], strlen(spec->args[i]));
     }
+    for (size_t i = 0; i < spec->n_artifacts; i++) {
+        put_item(w, AL_BUNDLE_ARTIFACT, 0, "", spec->artifacts[i], strlen(spec->artifacts[i]));
+    }
 }
 
 int al_bundle_create(const struct al_job_spec *spec)
 {
-    if (spec->n_files > AL_FILES_MAX || spec->n_env > AL_ENV_MAX || spec->n_args > AL_ARGS_MAX) {
+    if (spec->n_files > AL_FILES_MAX || spec->n_env > AL_ENV_MAX || spec->n_args > AL_ARGS_MAX ||
+        spec->n_artifacts > AL_ARTIFACT_GLOBS_MAX)
+    {
         return -EFBIG;
     }
-    size_t items = 2 + spec->n_files + spec->n_env + spec->n_args;
+    size_t items = 2 + spec->n_files + spec->n_env + spec->n_args + spec->n_artifacts;
     al_auto_free struct iovec *iov =
         calloc(items, IOVECS_PER_ITEM * sizeof(struct iovec) + sizeof(struct header));
     if (!iov) {
@@ -137,8 +149,8 @@ int al_bundle_next(struct al_bundle_reader *r, struct al_bundle_item *ret)
         return -EBADMSG;
     }
     memcpy(&h, at, sizeof h);
-    bool text = h.type == AL_BUNDLE_ENV || h.type == AL_BUNDLE_ARG;
-    if (h.type < AL_BUNDLE_CODE || h.type > AL_BUNDLE_ARG || h.terminated != text) {
+    bool text = is_text(h.type);
+    if (h.type < AL_BUNDLE_CODE || h.type > AL_BUNDLE_ARTIFACT || h.terminated != text) {
         return -EBADMSG;
     }
     const uint8_t *name = take_text(r, h.name_len);

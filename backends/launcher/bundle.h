@@ -17,10 +17,11 @@ enum al_bundle_type {
     AL_BUNDLE_INPUTS,   /* no name; canonical JSON */
     AL_BUNDLE_ENV,      /* name and data: variable and value */
     AL_BUNDLE_ARG,      /* data: the argument */
+    AL_BUNDLE_ARTIFACT, /* data: a glob; only the collector reads it */
 };
 
-/* One item. The pointers lie in the bundle. Names, and the data of ENV and ARG, hold no NUL and
- * have one behind them. */
+/* One item. The pointers lie in the bundle. Names, and the data of ENV, ARG and ARTIFACT, hold no
+ * NUL and have one behind them. */
 struct al_bundle_item {
     enum al_bundle_type type;
     uint32_t mode;

@@ -122,6 +122,8 @@ static int take_item(struct al_program *p, int workdir, const struct al_bundle_i
         }
         p->args[p->n_args++] = (const char *)item->data;
         return 0;
+    case AL_BUNDLE_ARTIFACT:
+        return 0;
     }
     return 0;
 }

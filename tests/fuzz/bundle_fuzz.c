@@ -25,12 +25,12 @@ static bool is_within(const void *at, size_t n, const uint8_t *data, size_t len)
 
 static void require_item(const struct al_bundle_item *item, const uint8_t *data, size_t len)
 {
-    require(item->type >= AL_BUNDLE_CODE && item->type <= AL_BUNDLE_ARG);
+    require(item->type >= AL_BUNDLE_CODE && item->type <= AL_BUNDLE_ARTIFACT);
     require((item->mode & ~0777u) == 0);
     require(is_within(item->name, 1, data, len));
     require(is_within(item->name, strlen(item->name) + 1, data, len));
     require(is_within(item->data, item->len, data, len));
-    if (item->type == AL_BUNDLE_ENV || item->type == AL_BUNDLE_ARG) {
+    if (item->type >= AL_BUNDLE_ENV) {
         require(is_within(item->data, item->len + 1, data, len));
         require(strlen((const char *)item->data) == item->len);
     }

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "backends/api/artifact.h"
 #include "backends/base/io.h"
 
 /* --- writer to reader --- */
@@ -24,6 +25,7 @@ static const struct al_file files[] = {
 };
 static const struct al_env env[] = {{"A", "1"}, {"EMPTY", ""}};
 static const char *const args[] = {"", "a b"};
+static const char *const globs[] = {"**/*.png"};
 
 static const struct al_job_spec full_spec = {
     .code = {(const uint8_t *)"print(1)\0x", 10},
@@ -34,6 +36,8 @@ static const struct al_job_spec full_spec = {
     .n_env = 2,
     .args = args,
     .n_args = 2,
+    .artifacts = globs,
+    .n_artifacts = 1,
 };
 
 struct mapping {
@@ -61,7 +65,7 @@ static void assert_item(struct al_bundle_reader *r, enum al_bundle_type type, ui
     assert_string_equal(item.name, name);
     assert_int_equal(item.len, len);
     assert_memory_equal(item.data, data, len);
-    if (type == AL_BUNDLE_ENV || type == AL_BUNDLE_ARG) {
+    if (type == AL_BUNDLE_ENV || type == AL_BUNDLE_ARG || type == AL_BUNDLE_ARTIFACT) {
         assert_int_equal(item.data[len], 0);
     }
 }
@@ -80,6 +84,7 @@ static void test_create__reader_finds_everything_in_order(void **state)
     assert_item(&r, AL_BUNDLE_ENV, 0, "EMPTY", "", 0);
     assert_item(&r, AL_BUNDLE_ARG, 0, "", "", 0);
     assert_item(&r, AL_BUNDLE_ARG, 0, "", "a b", 3);
+    assert_item(&r, AL_BUNDLE_ARTIFACT, 0, "", "**/*.png", 8);
     assert_int_equal(al_bundle_next(&r, &item), 0);
     assert_int_equal(al_bundle_next(&r, &item), 0);
     munmap((void *)m.data, m.len);
@@ -105,6 +110,8 @@ static void test_create__at_and_beyond_the_maxima(void **state)
     spec = (struct al_job_spec){.n_env = AL_ENV_MAX + 1};
     assert_int_equal(al_bundle_create(&spec), -EFBIG);
     spec = (struct al_job_spec){.n_args = AL_ARGS_MAX + 1};
+    assert_int_equal(al_bundle_create(&spec), -EFBIG);
+    spec = (struct al_job_spec){.n_artifacts = AL_ARTIFACT_GLOBS_MAX + 1};
     assert_int_equal(al_bundle_create(&spec), -EFBIG);
     spec = (struct al_job_spec){.code = {(const uint8_t *)"x", AL_BUNDLE_BYTES_MAX}};
     assert_int_equal(al_bundle_create(&spec), -EFBIG); /* with its header it is too long */
@@ -212,7 +219,7 @@ static const struct hostile_row hostile_rows[] = {
     {"good_file", {AL_BUNDLE_FILE, 0644, 1, 0, 2}, REST("a\0xy"), 1},
     {"good_env", {AL_BUNDLE_ENV, 0, 1, 1, 1}, REST("a\0x\0"), 1},
     {"type_0", {0, 0644, 0, 0, 0}, REST("\0"), -EBADMSG},
-    {"type_unknown", {AL_BUNDLE_ARG + 1, 0, 0, 0, 0}, REST("\0"), -EBADMSG},
+    {"type_unknown", {AL_BUNDLE_ARTIFACT + 1, 0, 0, 0, 0}, REST("\0"), -EBADMSG},
     {"type_huge", {UINT32_MAX, 0, 0, 0, 0}, REST("\0"), -EBADMSG},
     {"name_beyond_the_end", {AL_BUNDLE_FILE, 0644, 5, 0, 0}, REST("abcd\0"), -EBADMSG},
     {"name_without_terminator", {AL_BUNDLE_FILE, 0644, 3, 0, 0}, REST("abcd"), -EBADMSG},
@@ -228,6 +235,7 @@ static const struct hostile_row hostile_rows[] = {
     {"env_not_terminated", {AL_BUNDLE_ENV, 0, 1, 1, 1}, REST("a\0xy"), -EBADMSG},
     {"env_flag_missing", {AL_BUNDLE_ENV, 0, 1, 0, 1}, REST("a\0x\0"), -EBADMSG},
     {"arg_flag_missing", {AL_BUNDLE_ARG, 0, 0, 0, 1}, REST("\0x\0"), -EBADMSG},
+    {"artifact_flag_missing", {AL_BUNDLE_ARTIFACT, 0, 0, 0, 1}, REST("\0x\0"), -EBADMSG},
     {"file_flag_set", {AL_BUNDLE_FILE, 0644, 1, 1, 1}, REST("a\0x\0"), -EBADMSG},
     {"flag_other_than_1", {AL_BUNDLE_ARG, 0, 0, 2, 1}, REST("\0x\0"), -EBADMSG},
 };
@@ -278,7 +286,7 @@ static void test_next__cut_at_every_byte(void **state)
         ended_well += rc == 0;
         free(exact);
     }
-    assert_int_equal(ended_well, 9); /* between its eight items */
+    assert_int_equal(ended_well, 10); /* between its nine items */
     munmap((void *)m.data, m.len);
 }
 
