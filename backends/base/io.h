@@ -25,7 +25,7 @@ int al_io_set_nonblock(int fd, bool on);
  * peer is gone); fds that came are CLOEXEC and put into `ret_fds` (room for AL_IO_FDS_MAX), the
  * caller owns them. A message that was cut, or that carried more fds, is -EBADMSG and its fds are
  * closed. */
-#define AL_IO_FDS_MAX 4
+#define AL_IO_FDS_MAX 5
 int al_io_send_fds(int sock, const struct iovec *iov, size_t n_iov, const int *fds, size_t n_fds,
                    bool wait);
 ssize_t al_io_recv_fds(int sock, void *data, size_t size, int *ret_fds, size_t *ret_n_fds);

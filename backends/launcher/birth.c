@@ -141,8 +141,11 @@ int al_job_start_setter(struct al_job *job, struct al_err *err)
     return start_process(job, AL_ROLE_SETTER, err);
 }
 
-int al_job_start_next(struct al_job *job, struct al_err *err)
+int al_job_start_next(struct al_job *job, enum al_stage stage, struct al_err *err)
 {
+    job->assignment.stage = stage;
+    job->assignment.first = false;
+    job->assignment.resized = false;
     int rc = start_process(job, AL_ROLE_NEXT, err);
     return rc < 0 ? rc : al_job_start_stage(job, err);
 }
@@ -153,7 +156,7 @@ static void fill_in(struct al_job *job, enum al_cell_kind kind, const struct al_
     struct al_jobs *jobs = job->jobs;
     uid_t uid = jobs->config->uid_base + 2 * job->slot;
     al_job_init_sources(job);
-    job->assign_fd = job->bundle_fd = job->compile_out = -1;
+    job->assign_fd = job->bundle_fd = job->compile_out = job->artifacts_out = -1;
     job->cell = (struct al_cell){.init_pidfd = -1, .mounts_fd = -1, .alive_fd = -1, .ready_fd = -1};
     job->init_reaped = true; /* there is none yet */
     snprintf(job->name, sizeof job->name, "%016llx", (unsigned long long)jobs->next_name++);
@@ -220,9 +223,11 @@ static int fit_cell(struct al_job *job, struct al_err *err)
 int al_job_start_stage(struct al_job *job, struct al_err *err)
 {
     bool compile = job->assignment.stage == AL_STAGE_COMPILE;
+    bool collect = job->assignment.stage == AL_STAGE_COLLECT;
     int *stdio = job->plan.stdio;
-    const int fds[AL_STAGE_FDS] = {job->bundle_fd, stdio[0], compile ? job->compile_out : stdio[1],
-                                   compile ? job->compile_out : stdio[2]};
+    int out = compile ? job->compile_out : collect ? job->artifacts_out : stdio[1];
+    const int fds[AL_STAGE_FDS] = {job->bundle_fd, collect ? out : stdio[0], out,
+                                   compile || collect ? out : stdio[2]};
     job->assigned_ns = al_now_ns();
     int rc = job->assignment.first ? fit_cell(job, err) : 0;
     rc = rc < 0 ? rc : al_cell_assign(job->assign_fd, &job->assignment, fds, err);
@@ -231,6 +236,9 @@ int al_job_start_stage(struct al_job *job, struct al_err *err)
         rc = al_cell_take(&job->cell, job->assignment.resized ? disk_mb : 0, err);
     }
     al_close_fd(&job->assign_fd);
+    if (collect) {
+        al_close_fd(&job->artifacts_out);
+    }
     if (!compile) {
         close_all(stdio, 3); /* the program has its own now: its end must be seen as EOF */
     }

@@ -57,6 +57,7 @@ struct al_cell {
 enum al_stage {
     AL_STAGE_COMPILE,
     AL_STAGE_RUN,
+    AL_STAGE_COLLECT, /* no exec: its stdout is the artifacts pipe */
 };
 
 /* What a waiting process is told to become. */

@@ -165,6 +165,7 @@ static int send_spawn(struct al_launcher *l, enum al_cell_kind kind, const struc
     }
     struct al_msg_spawn m = {
         .kind = kind, .may_be_prestarted = al_job_may_be_prestarted(spec), .quotas = spec->quotas};
+    m.quotas.artifact_bytes = spec->n_artifacts > 0 ? spec->quotas.artifact_bytes : 0;
     snprintf(m.job_id, sizeof m.job_id, "%s", spec->job_id);
     snprintf(m.workdir, sizeof m.workdir, "%s", spec->workdir);
     snprintf(m.runtime, sizeof m.runtime, "%s@%s", spec->language->name, spec->language->version);
@@ -175,18 +176,21 @@ static int send_spawn(struct al_launcher *l, enum al_cell_kind kind, const struc
     return rc < 0 ? al_err_errno(err, -rc, "the launcher does not listen") : 0;
 }
 
-static int receive_spawned(int control, struct al_launched *ret, struct al_err *err)
+/* `artifacts`: the job has a pipe for them. */
+static int receive_spawned(int control, bool artifacts, struct al_launched *ret, struct al_err *err)
 {
     uint8_t data[1024];
-    int fds[AL_IO_FDS_MAX] = {-1, -1, -1, -1};
+    int fds[AL_IO_FDS_MAX];
+    size_t compile = 3 + artifacts;
     size_t n = 0;
     ssize_t got = al_io_recv_fds(control, data, sizeof data, fds, &n);
-    if (got > 0 && n >= 3 && al_msg_decode_empty(AL_MSG_SPAWNED, data, (size_t)got) == 0) {
+    if (got > 0 && n >= compile && al_msg_decode_empty(AL_MSG_SPAWNED, data, (size_t)got) == 0) {
         *ret = (struct al_launched){.control = -1,
                                     .stdin_fd = fds[0],
                                     .stdout_fd = fds[1],
                                     .stderr_fd = fds[2],
-                                    .compile_fd = n > 3 ? fds[3] : -1};
+                                    .artifacts_fd = artifacts ? fds[3] : -1,
+                                    .compile_fd = n > compile ? fds[compile] : -1};
         return 0;
     }
     for (size_t i = 0; i < n; i++) {
@@ -209,7 +213,7 @@ int al_launcher_spawn(struct al_launcher *l, enum al_cell_kind kind, const struc
     al_auto_close int mine = fds[0];
     int rc = send_spawn(l, kind, spec, fds[1], err);
     close(fds[1]); /* only the launcher's copy is left: its end is ours */
-    rc = rc < 0 ? rc : receive_spawned(mine, ret, err);
+    rc = rc < 0 ? rc : receive_spawned(mine, spec->n_artifacts > 0, ret, err);
     if (rc == 0) {
         al_io_set_nonblock(mine, true);
         ret->control = al_steal_fd(&mine);
@@ -223,5 +227,6 @@ void al_launched_close(struct al_launched *job)
     al_close_fd(&job->stdin_fd);
     al_close_fd(&job->stdout_fd);
     al_close_fd(&job->stderr_fd);
+    al_close_fd(&job->artifacts_fd);
     al_close_fd(&job->compile_fd);
 }

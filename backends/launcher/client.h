@@ -51,7 +51,8 @@ struct al_launched {
     int stdin_fd;
     int stdout_fd;
     int stderr_fd;
-    int compile_fd; /* what a compile step prints; -1 when the language has none */
+    int artifacts_fd; /* frames, see artifact_frame.h; -1 when the job asked for none */
+    int compile_fd;   /* what a compile step prints; -1 when the language has none */
 };
 
 /* Starts the job in a cell of `kind` and returns once the launcher has answered. Nothing is left on

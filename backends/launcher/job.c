@@ -2,10 +2,12 @@
  * Theory of operation. A cell's life: init and a first process cloned, which waits → SPAWN: the
  * process is told its assignment, pipes are sent (SPAWNED) → the status pipe ends without text:
  * exec happened (STARTED), the wall clock runs → the process ends: a compile step is reported
- * (COMPILED) and followed by the program, a program's end ends the job → init is killed and with it
- * all that is left → both are reaped, the cgroup's figures are read → EXIT, and everything is
- * released. A limit, a KILL or a closed control socket just kill init; the rest follows by itself.
- * Each fd of a job is a source of the loop; no handler waits for anything.
+ * (COMPILED) and followed by the program; a program's end by itself, if artifacts are wanted, is
+ * followed by a collector, which has a time of its own → the cgroup's figures are read (before the
+ * collector), init is killed and with it all that is left, both are reaped → EXIT, at once if
+ * nothing is left to be killed, and everything is released. A limit, a KILL or a closed control
+ * socket just kill init; the rest follows by itself. Each fd of a job is a source of the loop; no
+ * handler waits for anything.
  */
 #include "backends/launcher/job_internal.h"
 
@@ -113,11 +115,11 @@ void al_job_send(struct al_job *job, const void *data, size_t len, const int *fd
     }
 }
 
-/* True when the program has ended by itself and only waits to be reaped: then no limit has ended
- * it. The end of a compile step ends nothing. */
+/* Then no limit has ended it. The end of a compile step ends nothing. */
 bool al_job_has_ended(const struct al_job *job)
 {
-    return job->assignment.stage == AL_STAGE_RUN && !al_job_is_alive(job);
+    return job->assignment.stage == AL_STAGE_COLLECT ||
+           (job->assignment.stage == AL_STAGE_RUN && !al_job_is_alive(job));
 }
 
 bool al_job_is_alive(const struct al_job *job)
@@ -143,8 +145,9 @@ void al_job_release(struct al_job *job)
     for (size_t i = 0; i < AL_JOB_COUNT; i++) {
         drop_source(job, (enum al_job_source_index)i);
     }
-    int *const fds[] = {&job->bundle_fd,     &job->compile_out,   &job->assign_fd,
-                        &job->cell.alive_fd, &job->cell.ready_fd, &job->cell.mounts_fd};
+    int *const fds[] = {&job->bundle_fd,     &job->compile_out,   &job->artifacts_out,
+                        &job->assign_fd,     &job->cell.alive_fd, &job->cell.ready_fd,
+                        &job->cell.mounts_fd};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
         al_close_fd(fds[i]);
     }
@@ -160,7 +163,7 @@ void al_job_release(struct al_job *job)
     free(job);
 }
 
-static void read_usage(struct al_job *job)
+void al_job_read_usage(struct al_job *job)
 {
     struct al_cgroup_usage usage;
     job->jobs->cgroups->ops->usage(job->jobs->cgroups, job->name, &usage);
@@ -176,7 +179,9 @@ static void read_usage(struct al_job *job)
 static void say_exit(struct al_job *job)
 {
     uint8_t data[AL_MSG_BYTES_MAX];
-    read_usage(job);
+    if (job->assignment.stage != AL_STAGE_COLLECT) {
+        al_job_read_usage(job);
+    }
     al_job_send(job, data, al_msg_encode_exit(&job->exit, data), NULL, 0);
     job->exit_said = true;
 }
@@ -238,11 +243,37 @@ static void take_compile_result(struct al_job *job, int wait_status, int64_t dur
         al_job_end_cell(job);
         return;
     }
-    job->assignment.stage = AL_STAGE_RUN;
-    job->assignment.first = false;
-    if (al_job_start_next(job, &err) < 0) {
+    if (al_job_start_next(job, AL_STAGE_RUN, &err) < 0) {
         al_job_set_error(job, err.text);
         al_job_end_cell(job);
+    }
+}
+
+/* If its last process was the last of its cgroups, only what held the cell is left: nobody's wait.
+ */
+static void end_job(struct al_job *job)
+{
+    if (job->assigned && job->setter == 0 &&
+        job->jobs->cgroups->ops->is_empty(job->jobs->cgroups, job->name))
+    {
+        say_exit(job);
+    }
+    al_job_end_cell(job);
+}
+
+static void take_exit(struct al_job *job, int wait_status, int64_t duration_us)
+{
+    job->exit.ran = job->started;
+    job->exit.wait_status = wait_status;
+    job->exit.duration_us = duration_us;
+    if (!job->started && !job->ending) {
+        al_job_set_error(job, "the program's process died before it was executed");
+    }
+    if (job->started && !job->ending && job->artifacts_out >= 0) {
+        drop_source(job, AL_JOB_STATUS); /* a setter that is still ending has no more to say */
+        al_job_start_collector(job);
+    } else {
+        end_job(job);
     }
 }
 
@@ -257,21 +288,12 @@ static void on_process(struct al_source *source)
     job->pid = 0;
     drop_source(job, AL_JOB_PROCESS);
     drain_status(job);
-    if (job->started && job->assignment.stage == AL_STAGE_COMPILE) {
+    if (job->assignment.stage == AL_STAGE_COLLECT) {
+        end_job(job);
+    } else if (job->started && job->assignment.stage == AL_STAGE_COMPILE) {
         take_compile_result(job, status, duration_us);
     } else {
-        job->exit.ran = job->started;
-        job->exit.wait_status = status;
-        job->exit.duration_us = duration_us;
-        if (!job->started && !job->ending) {
-            al_job_set_error(job, "the program's process died before it was executed");
-        }
-        if (job->assigned && job->setter == 0 &&
-            job->jobs->cgroups->ops->is_empty(job->jobs->cgroups, job->name))
-        {
-            say_exit(job); /* the program was the last: only what held the cell is left */
-        }
-        al_job_end_cell(job);
+        take_exit(job, status, duration_us);
     }
     finish_if_dead(job);
 }
@@ -287,7 +309,8 @@ static void on_setter(struct al_source *source)
 }
 
 /* Safe from a lying peer: the group is that of a child not yet reaped, so the number is not reused,
- * and the signal goes to that job only. One that comes before exec waits for it. */
+ * and the signal goes to that job only. One that comes before exec waits for it, which a collector
+ * never does. */
 static void signal_program(struct al_job *job, int signo)
 {
     if (job->pid > 0 && job->started) {
@@ -397,7 +420,9 @@ static void on_status(struct al_source *source)
     } while (got > 0 && rest == 0);
     text[rest] = '\0';
     drop_source(job, AL_JOB_STATUS);
-    if (rest > 0) {
+    if (job->assignment.stage == AL_STAGE_COLLECT) {
+        al_job_collector_said(text);
+    } else if (rest > 0) {
         fail(job, text);
     } else {
         on_status_end(job);
@@ -425,6 +450,8 @@ void al_job_on_control(struct al_source *source)
     }
     if (!is_kill || !al_job_has_ended(job)) {
         kill_for_caller(job);
+    } else if (job->assignment.stage == AL_STAGE_COLLECT && !job->ending) {
+        al_job_end_cell(job); /* nobody waits for the artifacts any more */
     }
 }
 

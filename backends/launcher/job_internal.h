@@ -1,5 +1,5 @@
-/* A job from the inside, for job.c (its life), birth.c, pool.c (cells made ahead) and spawn.c
- * (its assignment) only. */
+/* A job from the inside, for job.c and job_*.c (its life), birth.c, pool.c (cells made
+ * ahead) and spawn.c (its assignment) only. */
 #pragma once
 
 #include "backends/launcher/job.h"
@@ -42,6 +42,7 @@ struct al_job {
     int bundle_fd;
     int callers[3];         /* our ends of the program's pipes; made with the cell */
     int compile_out;        /* the compile step's end of its pipe */
+    int artifacts_out;      /* the collector's; -1 also when none are wanted */
     pid_t pid;              /* of the stage's process; 0 once it is reaped */
     pid_t setter;           /* of the process that starts the interpreter's program; likewise */
     bool started;           /* the stage has been exec'd */
@@ -53,6 +54,7 @@ struct al_job {
     int64_t assigned_ns;
     int64_t stage_started_ns;
     int64_t wall_deadline_ns;
+    int64_t collect_deadline_ns;
     int64_t cpu_told_us;   /* by the last USAGE */
     int64_t cpu_before_us; /* what making the cell has cost; not the program's */
     struct al_msg_exit exit;
@@ -74,7 +76,8 @@ void al_job_arm_limits(struct al_job *job, int64_t now_ns, int64_t cpu_us);
 /* What the cell's group has used in all. */
 int64_t al_job_cpu_us(const struct al_job *job);
 
-/* True when the stage's process has ended by itself and only waits to be reaped. */
+/* True when the program has ended by itself: it waits to be reaped, or its artifacts are collected.
+ */
 bool al_job_has_ended(const struct al_job *job);
 
 /* Waits for children that are nobody's: a program without a filter can make some. */
@@ -90,8 +93,9 @@ struct al_job *al_job_create(struct al_jobs *jobs, enum al_cell_kind kind,
 /* Behind the interpreter's exec: the process that takes the assignment. */
 int al_job_start_setter(struct al_job *job, struct al_err *err);
 
-/* Behind a compile step: the program's own process, with the job's assignment. */
-int al_job_start_next(struct al_job *job, struct al_err *err);
+/* One more process in the cell, with the job's assignment: behind a compile step the program,
+ * behind that the collector. */
+int al_job_start_next(struct al_job *job, enum al_stage stage, struct al_err *err);
 
 /* One of a job's pipes. Its user may open it again through /dev/stdout; *ret_callers does not
  * block. */
@@ -111,7 +115,17 @@ void al_job_end_cell(struct al_job *job);
 /* Closes and frees everything; the job's processes are reaped or never were. */
 void al_job_release(struct al_job *job);
 
+/* --- job_collect.c --- */
+
+/* The program has ended and artifacts are wanted: its figures are final from here on. */
+void al_job_start_collector(struct al_job *job);
+void al_job_watch_collector(struct al_job *job, int64_t now_ns); /* at each wake of the timer */
+void al_job_collector_said(const char *text);                    /* an error, or "" */
+
 /* --- job.c --- */
+
+/* The figures of the cell's cgroups, for EXIT. */
+void al_job_read_usage(struct al_job *job);
 
 /* False when the cell's process has died and the loop has not come to it yet. */
 bool al_job_is_alive(const struct al_job *job);

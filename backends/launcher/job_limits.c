@@ -66,6 +66,10 @@ void al_job_on_timer(struct al_source *source)
         return;
     }
     int64_t now_ns = al_now_ns();
+    if (job->assignment.stage == AL_STAGE_COLLECT) {
+        al_job_watch_collector(job, now_ns);
+        return;
+    }
     if (!job->announced) {
         al_job_set_error(job, "the cell was not ready in time");
         al_job_end_cell(job);

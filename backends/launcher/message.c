@@ -218,6 +218,7 @@ size_t al_msg_encode_spawn(const struct al_msg_spawn *m, void *data)
     put_u32(&w, q->file_size_mb);
     put_u32(&w, q->open_files);
     put_u32(&w, q->disk_mb);
+    put_u64(&w, q->artifact_bytes);
     return w.len;
 }
 
@@ -238,6 +239,7 @@ int al_msg_decode_spawn(const void *data, size_t len, struct al_msg_spawn *m)
     q->file_size_mb = get_u32(&r, 1, UINT32_MAX);
     q->open_files = get_u32(&r, 1, UINT32_MAX);
     q->disk_mb = get_u32(&r, 1, UINT32_MAX);
+    q->artifact_bytes = get_u64(&r, 0, AL_ARTIFACT_BYTES_MAX);
     r.bad |= !is_job_id(m->job_id);
     return close_message(&r);
 }

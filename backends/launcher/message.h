@@ -7,9 +7,10 @@
  *
  *   main socket      launcher → airlockd  HELLO, once
  *                    airlockd → launcher  SPAWN + fds {control, bundle}
- *   control socket   launcher → airlockd  SPAWNED + fds {stdin, stdout, stderr[, compile]} or
- * REFUSED; (one a job)                           then STARTED, COMPILED (if there is such a step),
- * and last EXIT airlockd → launcher  KILL, SIGNAL; closing it kills the job
+ *   control socket   launcher → airlockd  SPAWNED + fds {stdin, stdout, stderr[, artifacts]
+ *   (one a job)                             [, compile]} or REFUSED; then STARTED, COMPILED (if
+ *                                           there is such a step), and last EXIT
+ *                    airlockd → launcher  KILL, SIGNAL; closing it kills the job
  */
 #pragma once
 
@@ -72,8 +73,9 @@ struct al_msg_spawn {
     char runtime[AL_RUNTIME_NAME_MAX * 2]; /* exact name@version */
     char workdir[AL_WORKDIR_MAX];
     bool may_be_prestarted; /* the program cannot tell an interpreter that was started ahead */
-    struct al_quotas
-        quotas; /* output_bytes and artifact_bytes are airlockd's business and not sent */
+    /* output_bytes is airlockd's business and not sent; artifact_bytes is 0 when no artifacts are
+     * wanted, and there is a pipe for them otherwise. */
+    struct al_quotas quotas;
 };
 
 /* SPAWNED has no fields. REFUSED: */

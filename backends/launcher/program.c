@@ -26,6 +26,7 @@
 #include "backends/base/clock.h"
 #include "backends/base/io.h"
 #include "backends/launcher/child.h"
+#include "backends/launcher/collect.h"
 #include "backends/launcher/prestart.h"
 #include "backends/launcher/program.h"
 #include "backends/launcher/rootfs.h"
@@ -274,6 +275,19 @@ static void say_settled(int status_fd)
     (void)put; /* without it the cell is only for jobs with the limits that it was made with */
 }
 
+/* A collector needs neither limits of the job's nor its environment. */
+static _Noreturn void collect(const struct al_program *p, const int fds[AL_STAGE_FDS],
+                              int status_fd)
+{
+    const struct al_collect collect = {.out = fds[AL_STAGE_STDOUT],
+                                       .bundle = fds[AL_STAGE_BUNDLE],
+                                       .status_fd = status_fd,
+                                       .root = p->prefix[0] ? p->prefix : "/",
+                                       .workdir = p->assignment.spawn.workdir + 1,
+                                       .bytes_max = p->assignment.spawn.quotas.artifact_bytes};
+    al_collect_main(&collect);
+}
+
 /* Everything between the assignment and exec that may fail. */
 static int settle(struct al_program *p, int ready_fd, const int fds[AL_IO_FDS_MAX],
                   struct al_err *err)
@@ -373,6 +387,9 @@ void al_program_main(const struct al_cell_plan *plan, const struct al_cell *cell
     if (rc == 0) {
         say_settled(status_fd);
         rc = receive_assignment(p, assign_fd, fds, &err);
+    }
+    if (rc == 0 && p->assignment.stage == AL_STAGE_COLLECT) {
+        collect(p, fds, status_fd);
     }
     rc = rc < 0 ? rc : settle(p, cell->ready_fd, fds, &err);
     if (rc < 0) {

@@ -70,13 +70,37 @@ static void refuse(int control_fd, const struct al_err *err)
     al_io_send_fds(control_fd, &iov, 1, NULL, 0, false);
 }
 
+/* airlockd's ends of the pipes that only some jobs have; -1: none. */
+struct extra {
+    int artifacts;
+    int compile;
+};
+
+static int make_extra_pipes(struct al_job *job, struct extra *ret, struct al_err *err)
+{
+    int rc = 0;
+    if (job->assignment.spawn.quotas.artifact_bytes > 0) {
+        rc = al_job_make_pipe(job, false, &ret->artifacts, &job->artifacts_out, err);
+    }
+    if (rc == 0 && job->assignment.stage == AL_STAGE_COMPILE) {
+        rc = al_job_make_pipe(job, false, &ret->compile, &job->compile_out, err);
+    }
+    return rc;
+}
+
 /* The fds go with it. */
-static void say_spawned(struct al_job *job, int compile_out)
+static void say_spawned(struct al_job *job, const struct extra *extra)
 {
     uint8_t data[AL_MSG_BYTES_MAX];
-    const int fds[] = {job->callers[0], job->callers[1], job->callers[2], compile_out};
-    al_job_send(job, data, al_msg_encode_empty(AL_MSG_SPAWNED, data), fds,
-                compile_out >= 0 ? 4 : 3);
+    int fds[AL_IO_FDS_MAX] = {job->callers[0], job->callers[1], job->callers[2]};
+    size_t n = 3;
+    if (extra->artifacts >= 0) {
+        fds[n++] = extra->artifacts;
+    }
+    if (extra->compile >= 0) {
+        fds[n++] = extra->compile;
+    }
+    al_job_send(job, data, al_msg_encode_empty(AL_MSG_SPAWNED, data), fds, n);
     for (size_t i = 0; i < 3; i++) {
         al_close_fd(&job->callers[i]);
     }
@@ -85,21 +109,21 @@ static void say_spawned(struct al_job *job, int compile_out)
 /* From here on the job's own end, and an error, come as EXIT. */
 static void assign(struct al_job *job, struct al_err *err)
 {
-    al_auto_close int compile_out = -1;
-    int rc = job->assignment.stage == AL_STAGE_COMPILE
-                 ? al_job_make_pipe(job, false, &compile_out, &job->compile_out, err)
-                 : 0;
+    struct extra extra = {-1, -1};
+    int rc = make_extra_pipes(job, &extra, err);
     rc = rc < 0 ? rc : al_job_start_stage(job, err);
     if (rc == 0) {
-        say_spawned(job, compile_out);
+        say_spawned(job, &extra);
         al_job_arm_timer(job, al_now_ns() + SETUP_MAX_NS);
-        return;
+    } else {
+        uint8_t data[AL_MSG_BYTES_MAX];
+        struct al_msg_refused m;
+        al_err_copy_text(m.text, sizeof m.text, err->text);
+        al_job_send(job, data, al_msg_encode_refused(&m, data), NULL, 0);
+        al_job_end_cell(job);
     }
-    uint8_t data[AL_MSG_BYTES_MAX];
-    struct al_msg_refused m;
-    al_err_copy_text(m.text, sizeof m.text, err->text);
-    al_job_send(job, data, al_msg_encode_refused(&m, data), NULL, 0);
-    al_job_end_cell(job);
+    al_close_fd(&extra.artifacts);
+    al_close_fd(&extra.compile);
 }
 
 /* One that was made ahead, or else a new one. */

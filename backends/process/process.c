@@ -20,6 +20,7 @@
 #include "backends/base/cleanup.h"
 #include "backends/base/clock.h"
 #include "backends/base/io.h"
+#include "backends/process/artifact_reader.h"
 #include "backends/process/outcome.h"
 
 #define CHUNK_BYTES (128u << 10)
@@ -33,6 +34,7 @@ enum {
     POLL_STDOUT,
     POLL_STDERR,
     POLL_COMPILE,
+    POLL_ARTIFACTS,
     POLL_STDIN,
     POLL_COUNT,
 };
@@ -53,6 +55,7 @@ struct pump {
     struct al_sink *sink;
     struct al_result *result;
     struct channel out[2];
+    struct al_artifact_reader artifacts;
     size_t stdin_sent; /* of spec->stdin_bytes */
     bool dying;        /* KILL was sent: no waiting for readers any more */
     bool kill_waits;   /* or will be, once the control socket has room */
@@ -263,7 +266,7 @@ static void take_ctl(struct pump *p)
 static bool is_done(const struct pump *p)
 {
     return p->exited && p->job.stdout_fd < 0 && p->job.stderr_fd < 0 && p->job.compile_fd < 0 &&
-           !has_pending(&p->out[0]) && !has_pending(&p->out[1]);
+           p->job.artifacts_fd < 0 && !has_pending(&p->out[0]) && !has_pending(&p->out[1]);
 }
 
 static void fill_poll(struct pump *p, bool stdin_full, struct pollfd *fds)
@@ -274,6 +277,7 @@ static void fill_poll(struct pump *p, bool stdin_full, struct pollfd *fds)
         [POLL_STDOUT] = has_pending(&p->out[0]) ? -1 : p->job.stdout_fd,
         [POLL_STDERR] = has_pending(&p->out[1]) ? -1 : p->job.stderr_fd,
         [POLL_COMPILE] = p->job.compile_fd,
+        [POLL_ARTIFACTS] = p->job.artifacts_fd,
         [POLL_STDIN] = stdin_full ? p->job.stdin_fd : -1,
     };
     for (int i = 0; i < POLL_COUNT; i++) {
@@ -302,6 +306,9 @@ static int step(struct pump *p, struct pollfd *fds, struct al_err *err)
     }
     if (fds[POLL_COMPILE].revents && rc == 0) {
         read_compile_output(p);
+    }
+    if (fds[POLL_ARTIFACTS].revents) {
+        al_artifact_reader_drain(&p->artifacts, &p->job.artifacts_fd);
     }
     return rc;
 }
@@ -336,6 +343,17 @@ static int pump_all(struct pump *p, struct al_err *err)
     return 0;
 }
 
+/* A job that was killed has none; neither has one whose program never ran. */
+static void finish_artifacts(struct pump *p)
+{
+    const struct al_result *r = p->result;
+    bool ended = r->status == AL_STATUS_SUCCEEDED || r->status == AL_STATUS_FAILED;
+    al_artifact_reader_finish(&p->artifacts);
+    if (p->spec->n_artifacts == 0 || !p->exit.ran || !ended || p->over_output) {
+        al_artifacts_finish(&p->result->artifacts);
+    }
+}
+
 int al_process_run(struct al_launcher *launcher, enum al_cell_kind kind,
                    const struct al_job_spec *spec, struct al_ctl *ctl, struct al_sink *sink,
                    struct al_result *result, struct al_err *err)
@@ -347,6 +365,7 @@ int al_process_run(struct al_launcher *launcher, enum al_cell_kind kind,
     }
     p.out[0] = (struct channel){.fd = &p.job.stdout_fd, .id = AL_STDOUT};
     p.out[1] = (struct channel){.fd = &p.job.stderr_fd, .id = AL_STDERR};
+    al_artifact_reader_init(&p.artifacts, &result->artifacts, spec->quotas.artifact_bytes);
     rc = pump_all(&p, err);
     if (rc == 0) {
         result->stdout_truncated = p.out[0].truncated;
@@ -356,6 +375,7 @@ int al_process_run(struct al_launcher *launcher, enum al_cell_kind kind,
                  ? al_err_set(err, AL_ERR_INTERNAL, "%s", result->error)
                  : 0;
     }
+    finish_artifacts(&p);
     close_stdin(&p);
     al_launched_close(&p.job);
     free(p.out[0].data);

@@ -170,10 +170,10 @@ int raw_send(const struct raw_launcher *l, const struct al_msg_spawn *m, int con
     return al_io_send_fds(l->socket, &iov, 1, fds, 2, true);
 }
 
-static int take_answer(int control, struct al_launched *ret, char *ret_refused)
+static int take_answer(int control, bool artifacts, struct al_launched *ret, char *ret_refused)
 {
     uint8_t data[1024];
-    int fds[AL_IO_FDS_MAX] = {-1, -1, -1, -1};
+    int fds[AL_IO_FDS_MAX] = {-1, -1, -1, -1, -1};
     size_t n = 0;
     ssize_t got = al_io_recv_fds(control, data, sizeof data, fds, &n);
     assert_true(got > 0);
@@ -183,8 +183,14 @@ static int take_answer(int control, struct al_launched *ret, char *ret_refused)
         return -1;
     }
     assert_int_equal(al_msg_decode_empty(AL_MSG_SPAWNED, data, (size_t)got), 0);
-    assert_in_range(n, 3, 4);
-    *ret = (struct al_launched){control, fds[0], fds[1], fds[2], fds[3]};
+    size_t compile = 3 + artifacts;
+    assert_in_range(n, compile, compile + 1);
+    *ret = (struct al_launched){.control = control,
+                                .stdin_fd = fds[0],
+                                .stdout_fd = fds[1],
+                                .stderr_fd = fds[2],
+                                .artifacts_fd = artifacts ? fds[3] : -1,
+                                .compile_fd = fds[compile]};
     return 0;
 }
 
@@ -193,14 +199,18 @@ int raw_run(const struct raw_launcher *l, const struct al_msg_spawn *m, const ch
 {
     int fds[2];
     char ignored[AL_RESULT_ERROR_MAX];
+    static const char *const globs[] = {"*"};
     struct al_job_spec spec = raw_spec(code);
+    spec.artifacts = globs;
+    spec.n_artifacts = m->quotas.artifact_bytes > 0;
     int bundle = al_bundle_create(&spec);
     assert_true(bundle >= 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
     assert_int_equal(raw_send(l, m, fds[1], bundle), 0);
     close(bundle);
     close(fds[1]);
-    int rc = take_answer(fds[0], ret, ret_refused ? ret_refused : ignored);
+    int rc =
+        take_answer(fds[0], m->quotas.artifact_bytes > 0, ret, ret_refused ? ret_refused : ignored);
     if (rc < 0) {
         close(fds[0]);
     }

@@ -24,7 +24,8 @@ static const struct al_msg_spawn spawn = {.kind = AL_CELL_LOCAL,
                                                      .pids = 4,
                                                      .file_size_mb = 5,
                                                      .open_files = 6,
-                                                     .disk_mb = 7}};
+                                                     .disk_mb = 7,
+                                                     .artifact_bytes = 8}};
 static const struct al_msg_refused refused = {.text = "no"};
 static const struct al_msg_compiled compiled = {.wait_status = 0x8b, .duration_us = 1234};
 static const struct al_msg_exit exit_message = {.ran = true,
@@ -137,6 +138,7 @@ static void assert_same_quotas(const struct al_quotas *a, const struct al_quotas
     assert_int_equal(a->file_size_mb, b->file_size_mb);
     assert_int_equal(a->open_files, b->open_files);
     assert_int_equal(a->disk_mb, b->disk_mb);
+    assert_int_equal(a->artifact_bytes, b->artifact_bytes);
 }
 
 static void assert_same_exit(const struct al_msg_exit *a, const struct al_msg_exit *b)
@@ -285,6 +287,7 @@ enum {
     SPAWN_FILE_SIZE = 77,
     SPAWN_OPEN_FILES = 81,
     SPAWN_DISK = 85,
+    SPAWN_ARTIFACTS = 89,
     EXIT_RAN = 2,
     EXIT_WAIT_STATUS = 6,
     EXIT_LIMIT = 10,
@@ -333,6 +336,10 @@ static const struct bad_row bad_rows[] = {
     {"spawn/file_size_none", AL_MSG_SPAWN, SPAWN_FILE_SIZE, 4, 0, false},
     {"spawn/open_files_none", AL_MSG_SPAWN, SPAWN_OPEN_FILES, 4, 0, false},
     {"spawn/disk_none", AL_MSG_SPAWN, SPAWN_DISK, 4, 0, false},
+    {"spawn/artifacts_none", AL_MSG_SPAWN, SPAWN_ARTIFACTS, 8, 0, true},
+    {"spawn/artifacts_most", AL_MSG_SPAWN, SPAWN_ARTIFACTS, 8, AL_ARTIFACT_BYTES_MAX, true},
+    {"spawn/artifacts_too_much", AL_MSG_SPAWN, SPAWN_ARTIFACTS, 8, AL_ARTIFACT_BYTES_MAX + 1,
+     false},
     {"exit/ran_not_a_bool", AL_MSG_EXIT, EXIT_RAN, 4, 2, false},
     {"exit/wait_status_most", AL_MSG_EXIT, EXIT_WAIT_STATUS, 4, UINT16_MAX, true},
     {"exit/wait_status_too_large", AL_MSG_EXIT, EXIT_WAIT_STATUS, 4, UINT16_MAX + 1, false},
