@@ -113,7 +113,9 @@ static bool fits(const struct al_cache_ask *ask, const struct al_cache_record *r
     size_t larger =
         record->out[0].len > record->out[1].len ? record->out[0].len : record->out[1].len;
     return (ask->wall_ms <= 0 || took_us / 1000 < ask->wall_ms) &&
-           (ask->output_bytes == 0 || larger <= ask->output_bytes);
+           (ask->output_bytes == 0 || larger <= ask->output_bytes) &&
+           (ask->artifact_bytes == 0 ||
+            al_artifacts_bytes(&record->result.artifacts) <= ask->artifact_bytes);
 }
 
 static bool read_entry(struct al_cache *c, const uint8_t *key, const struct al_cache_ask *ask,
@@ -196,5 +198,5 @@ bool al_cache_may_store(const struct al_job_spec *spec, const struct al_result *
 {
     return result->status == AL_STATUS_SUCCEEDED && !result->stdout_truncated &&
            !result->stderr_truncated && spec->network == AL_NETWORK_NONE && !spec->stdin_open &&
-           spec->n_artifacts == 0;
+           al_artifacts_are_whole(&result->artifacts);
 }

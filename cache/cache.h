@@ -53,7 +53,7 @@ struct al_cache_ask {
     int64_t max_age_ms;      /* 0: only the limits' own, which holds in any case */
     int64_t wall_ms;         /* 0: any; else what program and compile step took must be less */
     uint64_t output_bytes;   /* stdout and stderr each; 0: any */
-    uint64_t artifact_bytes; /* no entry has artifacts yet */
+    uint64_t artifact_bytes; /* of all artifacts; 0: any */
 };
 
 struct al_cache_entry {
@@ -68,8 +68,8 @@ bool al_cache_get(struct al_cache *c, const uint8_t key[AL_CACHE_KEY_LEN],
                   const struct al_cache_ask *ask, struct al_cache_entry *ret);
 void al_cache_entry_finish(struct al_cache_entry *entry);
 
-/* Stores or replaces. False: not stored, because it is too large, is no success or was truncated,
- * another writer took longer than 100 ms, or the file cannot be written. */
+/* Stores or replaces. False: not stored, because it is too large, is no success or is not
+ * whole, another writer took longer than 100 ms, or the file cannot be written. */
 bool al_cache_put(struct al_cache *c, const uint8_t key[AL_CACHE_KEY_LEN],
                   const struct al_result *result, const struct al_bytes out[2]);
 
@@ -94,6 +94,6 @@ struct al_cache_stats {
 
 void al_cache_stats(struct al_cache *c, struct al_cache_stats *ret);
 
-/* May the result be stored at all? It succeeded, nothing was truncated, there was no network, all
- * stdin was known before, and no artifacts were asked for (records do not hold them yet). Pure. */
+/* May the result be stored at all? It succeeded, nothing was truncated, no artifact cut or omitted,
+ * there was no network, and all stdin was known before. Pure. */
 bool al_cache_may_store(const struct al_job_spec *spec, const struct al_result *result);

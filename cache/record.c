@@ -2,6 +2,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cache/digest.h"
@@ -20,6 +21,7 @@ struct head {
     uint64_t memory_peak_bytes;
     uint64_t compile_duration_us;
     uint64_t out_len[2];
+    uint64_t artifacts_len;
     uint32_t pids_peak;
     uint32_t isolation;
     uint32_t exit_value;
@@ -32,11 +34,27 @@ struct head {
     uint8_t limit_hit;
     uint8_t exit_kind;
     uint8_t truncated; /* bit 0 stdout, bit 1 stderr */
-    uint32_t reserved; /* 0 */
+    uint32_t n_artifacts;
 };
-_Static_assert(sizeof(struct head) == 112, "the layout is part of the version");
+_Static_assert(sizeof(struct head) == 120, "the layout is part of the version");
+
+/* Before each artifact's path and content. */
+struct artifact_head {
+    uint64_t len;
+    uint32_t mode;
+    uint32_t path_len;
+};
 
 #define SEALED_FROM offsetof(struct head, stored_wall_ns)
+
+static uint64_t artifacts_size(const struct al_artifacts *artifacts)
+{
+    uint64_t size = al_artifacts_bytes(artifacts) + artifacts->n * sizeof(struct artifact_head);
+    for (size_t i = 0; i < artifacts->n; i++) {
+        size += strlen(artifacts->items[i].path);
+    }
+    return size;
+}
 
 size_t al_cache_record_size(const struct al_result *result, const struct al_bytes out[2])
 {
@@ -44,7 +62,8 @@ size_t al_cache_record_size(const struct al_result *result, const struct al_byte
         return 0;
     }
     uint64_t size = (uint64_t)sizeof(struct head) + result->compile.output.len + out[0].len +
-                    out[1].len + strnlen(result->error, sizeof result->error - 1);
+                    out[1].len + strnlen(result->error, sizeof result->error - 1) +
+                    artifacts_size(&result->artifacts);
     return size > AL_CACHE_RECORD_BYTES_MAX ? 0 : (size_t)size;
 }
 
@@ -86,6 +105,21 @@ static uint8_t *append(uint8_t *to, const void *data, size_t len)
     return to + len;
 }
 
+static uint8_t *append_artifacts(uint8_t *to, const struct al_artifacts *artifacts)
+{
+    for (size_t i = 0; i < artifacts->n; i++) {
+        const struct al_artifact *a = &artifacts->items[i];
+        size_t path_len = strlen(a->path);
+        const struct artifact_head h = {.len = htole64(a->len),
+                                        .mode = htole32(a->mode),
+                                        .path_len = htole32((uint32_t)path_len)};
+        to = append(to, &h, sizeof h);
+        to = append(to, a->path, path_len);
+        to = append(to, a->data, a->len);
+    }
+    return to;
+}
+
 int al_cache_record_encode(const uint8_t key[AL_CACHE_RECORD_KEY_LEN],
                            const struct al_result *result, const struct al_bytes out[2],
                            int64_t stored_wall_ns, uint8_t *ret_data)
@@ -99,6 +133,8 @@ int al_cache_record_encode(const uint8_t key[AL_CACHE_RECORD_KEY_LEN],
         .memory_peak_bytes = htole64(result->memory_peak_bytes),
         .compile_duration_us = htole64((uint64_t)compile->duration_us),
         .out_len = {htole64(out[0].len), htole64(out[1].len)},
+        .artifacts_len = htole64(artifacts_size(&result->artifacts)),
+        .n_artifacts = htole32((uint32_t)result->artifacts.n),
         .pids_peak = htole32(result->pids_peak),
         .isolation = htole32(result->isolation),
         .exit_value = htole32((uint32_t)result->exit_value),
@@ -117,6 +153,7 @@ int al_cache_record_encode(const uint8_t key[AL_CACHE_RECORD_KEY_LEN],
     to = append(to, out[0].data, out[0].len);
     to = append(to, out[1].data, out[1].len);
     to = append(to, result->error, error_len);
+    to = append_artifacts(to, &result->artifacts);
     return al_cache_record_seal(key, ret_data, (size_t)(to - ret_data)) ? 0 : -ENOMEM;
 }
 
@@ -142,11 +179,12 @@ bool al_cache_record_peek(const uint8_t *data, size_t len, int64_t *ret_stored_w
 static bool lengths_agree(const struct head *h, size_t len)
 {
     uint64_t out_len[2] = {le64toh(h->out_len[0]), le64toh(h->out_len[1])};
+    uint64_t artifacts_len = le64toh(h->artifacts_len);
     uint32_t compile_len = le32toh(h->compile_output_len);
     uint16_t error_len = le16toh(h->error_len);
-    return out_len[0] <= len && out_len[1] <= len && compile_len <= AL_COMPILE_OUTPUT_MAX &&
-           error_len < AL_RESULT_ERROR_MAX &&
-           sizeof *h + out_len[0] + out_len[1] + compile_len + error_len == len;
+    return out_len[0] <= len && out_len[1] <= len && artifacts_len <= len &&
+           compile_len <= AL_COMPILE_OUTPUT_MAX && error_len < AL_RESULT_ERROR_MAX &&
+           sizeof *h + out_len[0] + out_len[1] + artifacts_len + compile_len + error_len == len;
 }
 
 static bool values_are_known(const struct head *h)
@@ -154,7 +192,7 @@ static bool values_are_known(const struct head *h)
     return h->status >= AL_STATUS_PENDING && h->status <= AL_STATUS_EGRESS_BLOCKED &&
            h->reason <= AL_REASON_INTERRUPTED && h->limit_hit <= AL_LIMIT_OUTPUT &&
            h->exit_kind <= AL_EXIT_SIGNAL && h->compile_present <= 1 && h->truncated <= 3 &&
-           h->reserved == 0;
+           le32toh(h->n_artifacts) <= AL_ARTIFACTS_MAX;
 }
 
 static void read_figures(const struct head *h, struct al_result *result)
@@ -190,6 +228,94 @@ static int check(const uint8_t *key, const uint8_t *data, size_t len, struct hea
     return r < 0 ? r : memcmp(sum, h->checksum, sizeof sum) == 0 ? 0 : -EBADMSG;
 }
 
+/* The rest of a record, as far as it is not taken yet. */
+struct rest {
+    const uint8_t *at;
+    uint64_t left;
+};
+
+static const uint8_t *take(struct rest *rest, uint64_t n)
+{
+    if (n > rest->left) {
+        return NULL;
+    }
+    const uint8_t *at = rest->at;
+    rest->at += n;
+    rest->left -= n;
+    return at;
+}
+
+/* With a NUL behind it. */
+static void *copy(const void *from, size_t n)
+{
+    char *to = malloc(n + 1);
+    if (to) {
+        memcpy(to, from, n);
+        to[n] = '\0';
+    }
+    return to;
+}
+
+static int read_artifact(struct rest *rest, struct al_artifacts *to)
+{
+    struct artifact_head h;
+    const uint8_t *at = take(rest, sizeof h);
+    if (!at) {
+        return -EBADMSG;
+    }
+    memcpy(&h, at, sizeof h);
+    size_t len = le64toh(h.len);
+    size_t path_len = le32toh(h.path_len);
+    const char *path = (const char *)take(rest, path_len);
+    const uint8_t *content = path ? take(rest, len) : NULL;
+    if (!content || le32toh(h.mode) > 0777 || !al_artifact_path_is_valid(path, path_len)) {
+        return -EBADMSG;
+    }
+    struct al_artifact artifact = {.path = copy(path, path_len),
+                                   .data = len > 0 ? copy(content, len) : NULL,
+                                   .len = len,
+                                   .mode = le32toh(h.mode)};
+    if (!artifact.path || (len > 0 && !artifact.data)) {
+        free(artifact.path);
+        free(artifact.data);
+        return -ENOMEM;
+    }
+    return al_artifacts_add(to, artifact);
+}
+
+/* All that is left are artifacts, as many as the head says. */
+static int read_artifacts(const struct head *h, struct rest *rest, struct al_artifacts *to)
+{
+    for (uint32_t i = 0; i < le32toh(h->n_artifacts); i++) {
+        int r = read_artifact(rest, to);
+        if (r < 0) {
+            return r;
+        }
+    }
+    return rest->left == 0 ? 0 : -EBADMSG;
+}
+
+/* The lengths have been checked: they add up. */
+static int read_record(const struct head *h, struct rest *rest, struct al_cache_record *ret)
+{
+    size_t compile_len = le32toh(h->compile_output_len);
+    size_t error_len = le16toh(h->error_len);
+    struct al_result *result = &ret->result;
+    read_figures(h, result);
+    int r = al_buf_append(&result->compile.output, take(rest, compile_len), compile_len);
+    for (size_t i = 0; i < 2; i++) {
+        size_t out_len = le64toh(h->out_len[i]);
+        const uint8_t *out = take(rest, out_len);
+        ret->out[i] = (struct al_bytes){out_len > 0 ? out : NULL, out_len};
+    }
+    const uint8_t *error = take(rest, error_len);
+    if (memchr(error, 0, error_len)) {
+        return -EBADMSG;
+    }
+    memcpy(result->error, error, error_len);
+    return r < 0 ? r : read_artifacts(h, rest, &result->artifacts);
+}
+
 int al_cache_record_decode(const uint8_t key[AL_CACHE_RECORD_KEY_LEN], const uint8_t *data,
                            size_t len, struct al_cache_record *ret)
 {
@@ -198,25 +324,14 @@ int al_cache_record_decode(const uint8_t key[AL_CACHE_RECORD_KEY_LEN], const uin
     if (r < 0) {
         return r;
     }
-    if (memchr(data + len - le16toh(h.error_len), 0, le16toh(h.error_len))) {
-        return -EBADMSG;
-    }
-    const uint8_t *at = data + sizeof h;
+    struct rest rest = {data + sizeof h, len - sizeof h};
     struct al_cache_record record = {.stored_wall_ns = (int64_t)le64toh(h.stored_wall_ns)};
     al_result_init(&record.result);
-    read_figures(&h, &record.result);
-    r = al_buf_append(&record.result.compile.output, at, le32toh(h.compile_output_len));
+    r = read_record(&h, &rest, &record);
     if (r < 0) {
         al_result_finish(&record.result);
         return r;
     }
-    at += le32toh(h.compile_output_len);
-    for (size_t i = 0; i < 2; i++) {
-        size_t out_len = le64toh(h.out_len[i]);
-        record.out[i] = (struct al_bytes){out_len > 0 ? at : NULL, out_len};
-        at += out_len;
-    }
-    memcpy(record.result.error, at, le16toh(h.error_len));
     *ret = record;
     return 0;
 }

@@ -4,7 +4,8 @@
  *
  * All numbers little-endian: magic u32, version u32, checksum (the first 16 bytes of SHA-256 over
  * the key and everything behind the checksum), the fixed fields, then compile output, stdout,
- * stderr and error text, whose lengths are among the fixed fields.
+ * stderr and error text, whose lengths are among the fixed fields, and the artifacts, which must be
+ * whole.
  */
 #pragma once
 
@@ -16,7 +17,7 @@
 #include "backends/api/result.h"
 
 /* Raised with every change of the bytes or their meaning; other versions are refused. */
-#define AL_CACHE_RECORD_VERSION 1
+#define AL_CACHE_RECORD_VERSION 2
 
 #define AL_CACHE_RECORD_KEY_LEN   32
 #define AL_CACHE_RECORD_BYTES_MAX (1u << 30)

@@ -27,7 +27,7 @@
 #include "cache/record.h"
 
 /* Raised with a change that older records cannot live beside; such a file is set aside. */
-#define AL_CACHE_STORE_FORMAT 1
+#define AL_CACHE_STORE_FORMAT 2
 
 struct al_cache_store {
     char *dir;

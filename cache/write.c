@@ -106,7 +106,8 @@ bool al_cache_put(struct al_cache *c, const uint8_t key[AL_CACHE_KEY_LEN],
 {
     size_t len = al_cache_record_size(result, out);
     if (len == 0 || len > c->limits.entry_max_bytes || result->status != AL_STATUS_SUCCEEDED ||
-        result->stdout_truncated || result->stderr_truncated)
+        result->stdout_truncated || result->stderr_truncated ||
+        !al_artifacts_are_whole(&result->artifacts))
     {
         return false;
     }

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -63,6 +64,16 @@ static void test_put__replaces(void **state)
     assert_true(support_stats(s).bytes < large);
 }
 
+static void add_artifact(struct al_result *result, bool truncated)
+{
+    struct al_artifact a = {
+        .path = strdup("a"), .data = malloc(100), .len = 100, .truncated = truncated};
+    assert_non_null(a.path);
+    assert_non_null(a.data);
+    memset(a.data, 'x', a.len);
+    assert_int_equal(al_artifacts_add(&result->artifacts, a), 0);
+}
+
 static void test_put__refuses_all_but_whole_successes(void **state)
 {
     struct support *s = *state;
@@ -76,6 +87,9 @@ static void test_put__refuses_all_but_whole_successes(void **state)
     result.stdout_truncated = true;
     assert_false(al_cache_put(s->cache, key, &result, out));
     result.stdout_truncated = false;
+    add_artifact(&result, true);
+    assert_false(al_cache_put(s->cache, key, &result, out));
+    al_artifacts_finish(&result.artifacts);
     assert_true(al_cache_put(s->cache, key, &result, out));
     al_result_finish(&result);
 }
@@ -157,6 +171,27 @@ static void test_ask__an_entry_must_fit(void **state)
     assert_false(asked(s, (struct al_cache_ask){.output_bytes = 99}));
     assert_true(asked(s, (struct al_cache_ask){.max_age_ms = 5000}));
     assert_false(asked(s, (struct al_cache_ask){.max_age_ms = 4999}));
+}
+
+static void test_ask__its_artifacts_must_fit(void **state)
+{
+    struct support *s = *state;
+    uint8_t key[AL_CACHE_KEY_LEN];
+    const struct al_bytes out[2] = {{0}};
+    struct al_cache_entry entry;
+    struct al_result result;
+    support_open(s);
+    support_key(1, key);
+    al_result_init(&result);
+    result.status = AL_STATUS_SUCCEEDED;
+    add_artifact(&result, false);
+    assert_true(al_cache_put(s->cache, key, &result, out));
+    al_result_finish(&result);
+    assert_false(asked(s, (struct al_cache_ask){.artifact_bytes = 99}));
+    assert_true(al_cache_get(s->cache, key, &(struct al_cache_ask){.artifact_bytes = 100}, &entry));
+    assert_int_equal(entry.result.artifacts.n, 1);
+    assert_int_equal(entry.result.artifacts.items[0].len, 100);
+    al_cache_entry_finish(&entry);
 }
 
 static void test_size__stays_below_its_limit(void **state)
@@ -301,7 +336,8 @@ struct store_row {
     const char *name;
     enum al_status status;
     enum al_network_policy network;
-    size_t n_artifacts;
+    bool artifact_cut;
+    uint32_t artifacts_omitted;
     bool truncated;
     bool stdin_open;
     bool may;
@@ -325,22 +361,27 @@ static const struct store_row store_rows[] = {
      .status = AL_STATUS_SUCCEEDED,
      .network = AL_NETWORK_NONE,
      .stdin_open = true},
-    {.name = "may_store: no artifacts",
+    {.name = "may_store: no cut artifact",
      .status = AL_STATUS_SUCCEEDED,
      .network = AL_NETWORK_NONE,
-     .n_artifacts = 1},
+     .artifact_cut = true},
+    {.name = "may_store: no omitted artifact",
+     .status = AL_STATUS_SUCCEEDED,
+     .network = AL_NETWORK_NONE,
+     .artifacts_omitted = 1},
 };
 #define STORE_ROWS (sizeof store_rows / sizeof store_rows[0])
 
 static void test_may_store(void **state)
 {
     const struct store_row *row = *state;
-    const struct al_job_spec spec = {
-        .network = row->network, .stdin_open = row->stdin_open, .n_artifacts = row->n_artifacts};
+    const struct al_job_spec spec = {.network = row->network, .stdin_open = row->stdin_open};
     struct al_result result;
     al_result_init(&result);
     result.status = row->status;
     result.stderr_truncated = row->truncated;
+    add_artifact(&result, row->artifact_cut);
+    result.artifacts.omitted = row->artifacts_omitted;
     assert_int_equal(al_cache_may_store(&spec, &result), row->may);
     al_result_finish(&result);
 }
@@ -359,6 +400,7 @@ int main(void)
         WITH_FOLDER(test_age__ends_an_entry),
         WITH_FOLDER(test_age__of_the_future_is_not_believed),
         WITH_FOLDER(test_ask__an_entry_must_fit),
+        WITH_FOLDER(test_ask__its_artifacts_must_fit),
         WITH_FOLDER(test_size__stays_below_its_limit),
         WITH_FOLDER(test_size__of_a_smaller_limit_is_reached_after_a_restart),
         WITH_FOLDER(test_eviction__spares_what_is_used),

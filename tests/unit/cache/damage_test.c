@@ -134,7 +134,7 @@ static void test_another_format__is_set_aside(void **state)
     al_auto_close int fd = open_data(s);
     assert_non_null(data);
     assert_int_equal(pread(fd, data, size, 0), size);
-    for (size_t from = 0; (at = memmem(data + from, size - from, "format\1\0\0\0", 10)) != NULL;) {
+    for (size_t from = 0; (at = memmem(data + from, size - from, "format\2\0\0\0", 10)) != NULL;) {
         at[6] = 77;
         from = (size_t)(at - data) + 1;
     }

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -16,6 +17,19 @@ struct subject {
     uint8_t data[1024];
     size_t len;
 };
+
+static void add_artifact(struct al_result *result, const char *path, const char *data, size_t len,
+                         uint32_t mode)
+{
+    struct al_artifact a = {.path = strdup(path), .len = len, .mode = mode};
+    assert_non_null(a.path);
+    if (len > 0) {
+        a.data = malloc(len);
+        assert_non_null(a.data);
+        memcpy(a.data, data, len);
+    }
+    assert_int_equal(al_artifacts_add(&result->artifacts, a), 0);
+}
 
 static void make(struct subject *s)
 {
@@ -36,6 +50,8 @@ static void make(struct subject *s)
     s->result.compile.duration_us = 42;
     assert_int_equal(al_buf_append(&s->result.compile.output, "warning\0", 8), 0);
     memcpy(s->result.error, "nothing to say", sizeof "nothing to say");
+    add_artifact(&s->result, "a/b.png", "\0png", 4, 0640);
+    add_artifact(&s->result, "empty", "", 0, 0755);
     const struct al_bytes out[2] = {{(const uint8_t *)"out\0\xff", 5}, {0}};
     s->len = al_cache_record_size(&s->result, out);
     assert_in_range(s->len, 100, sizeof s->data);
@@ -75,6 +91,15 @@ static void test_decode__gives_back_what_was_encoded(void **state)
     assert_int_equal(r.out[0].len, 5);
     assert_memory_equal(r.out[0].data, "out\0\xff", 5);
     assert_int_equal(r.out[1].len, 0);
+    assert_int_equal(r.result.artifacts.n, 2);
+    assert_int_equal(r.result.artifacts.omitted, 0);
+    assert_string_equal(r.result.artifacts.items[0].path, "a/b.png");
+    assert_int_equal(r.result.artifacts.items[0].len, 4);
+    assert_memory_equal(r.result.artifacts.items[0].data, "\0png", 4);
+    assert_int_equal(r.result.artifacts.items[0].mode, 0640);
+    assert_string_equal(r.result.artifacts.items[1].path, "empty");
+    assert_int_equal(r.result.artifacts.items[1].len, 0);
+    assert_int_equal(r.result.artifacts.items[1].mode, 0755);
     al_result_finish(&r.result);
     finish(&s);
 }
@@ -123,7 +148,7 @@ static void test_decode__refuses_another_key(void **state)
 static void test_decode__refuses_what_is_sealed_but_no_record(void **state)
 {
     (void)state;
-    static const size_t fields[] = {24 + 8 * 5, 24 + 8 * 7 + 21}; /* a length, the reason */
+    static const size_t fields[] = {24 + 8 * 5, 24 + 8 * 8 + 21}; /* a length, the reason */
     struct subject s;
     struct al_cache_record r;
     make(&s);
@@ -132,6 +157,38 @@ static void test_decode__refuses_what_is_sealed_but_no_record(void **state)
         assert_true(al_cache_record_seal(key, s.data, s.len));
         assert_int_equal(al_cache_record_decode(key, s.data, s.len, &r), -EBADMSG);
         s.data[fields[i]] ^= 0x80;
+    }
+    finish(&s);
+}
+
+static void test_decode__refuses_artifacts_that_cannot_be(void **state)
+{
+    (void)state;
+    struct subject s;
+    struct al_cache_record r;
+    make(&s);
+    const size_t second = s.len - 5 - 16; /* "empty", and its head before it */
+    const size_t first = second - 4 - 7 - 16;
+    const struct {
+        size_t at;
+        uint8_t value;
+    } changes[] = {
+        {first, 0},          /* a content of no bytes: the next head begins too early */
+        {first + 7, 0xff},   /* one of more than there are */
+        {first + 9, 0x02},   /* set-user-id in the mode */
+        {first + 12, 0},     /* no path */
+        {first + 15, 0xff},  /* a path of more than there is */
+        {first + 16, '/'},   /* an absolute one */
+        {first + 18, 0},     /* with a NUL */
+        {second + 16, 0xff}, /* not UTF-8 */
+        {second, 1},         /* a content behind the end */
+    };
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        uint8_t before = s.data[changes[i].at];
+        s.data[changes[i].at] = changes[i].value;
+        assert_true(al_cache_record_seal(key, s.data, s.len));
+        assert_int_equal(al_cache_record_decode(key, s.data, s.len, &r), -EBADMSG);
+        s.data[changes[i].at] = before;
     }
     finish(&s);
 }
@@ -170,6 +227,7 @@ int main(void)
         cmocka_unit_test(test_decode__refuses_any_other_length),
         cmocka_unit_test(test_decode__refuses_another_key),
         cmocka_unit_test(test_decode__refuses_what_is_sealed_but_no_record),
+        cmocka_unit_test(test_decode__refuses_artifacts_that_cannot_be),
         cmocka_unit_test(test_peek__tells_the_time_of_our_version_only),
         cmocka_unit_test(test_size__has_a_bound),
     };
