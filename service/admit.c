@@ -5,6 +5,8 @@
 #include "backends/base/log.h"
 #include "service/convert.h"
 
+#define ARTIFACT_COPIES 2 /* the backend's, and that in the packed reply */
+
 static int convert(struct al_service *service, const struct al_admission *admission,
                    struct al_arena *arena, struct al_request **ret, struct al_err *err)
 {
@@ -79,6 +81,10 @@ static int create_job(struct al_service *service, const struct al_admission *adm
         .owner = admission->owner,
         .ring_bytes = stream ? service->config->ring_bytes
                              : al_ring_bytes_for(request->spec.quotas.output_bytes),
+        .artifact_memory =
+            request->spec.n_artifacts > 0
+                ? ARTIFACT_COPIES * al_artifacts_memory(request->spec.quotas.artifact_bytes)
+                : 0,
         .deadline_ms = admission->deadline_ms,
     };
     return al_job_create(&params, ret, err);

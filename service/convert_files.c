@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/api/artifact.h"
 #include "service/quote.h"
 
-#define ARTIFACTS_MAX 64
-#define WORKDIR_MAX   255 /* bytes; what the launcher takes */
-#define PAGE_BYTES    4096
+#define WORKDIR_MAX 255 /* bytes; what the launcher takes */
+#define PAGE_BYTES  4096
 
 #define PATH_RANGE \
     "relative, no empty, \".\" or \"..\" component, at most 255 bytes a component and 4095 in all"
@@ -190,7 +190,7 @@ int convert_artifacts(struct convert *c)
 {
     size_t n = c->message->n_artifacts;
     char *const *globs = c->message->artifacts;
-    int r = convert_at_most(c->err, "artifacts", n, ARTIFACTS_MAX, "globs");
+    int r = convert_at_most(c->err, "artifacts", n, AL_ARTIFACT_GLOBS_MAX, "globs");
     for (size_t i = 0; i < n && r == 0; i++) {
         if (!is_relative_path(globs[i]) || strlen(globs[i]) >= AL_PATH_MAX) {
             r = al_err_set(c->err, AL_ERR_INVALID_ARGUMENT,

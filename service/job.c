@@ -82,7 +82,7 @@ int al_job_create(const struct al_job_params *params, struct al_job **ret, struc
         .run = params->run,
         .lane = params->lane,
         .tenant = job->tenant,
-        .memory_bytes = params->ring_bytes,
+        .memory_bytes = params->ring_bytes + params->artifact_memory,
     };
     *ret = job;
     return 0;

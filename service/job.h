@@ -34,9 +34,10 @@ struct al_job_params {
     struct al_executor *executor;
     enum al_lane lane;
     void (*run)(struct al_task *task, bool removed);
-    void *owner;         /* for `run`; the job only keeps it */
-    size_t ring_bytes;   /* ordered in AL_LANE_STREAMS, by channel in AL_LANE_RUNS */
-    int64_t deadline_ms; /* when the wall limit ends at the latest, CLOCK_MONOTONIC; 0: none */
+    void *owner;            /* for `run`; the job only keeps it */
+    size_t ring_bytes;      /* ordered in AL_LANE_STREAMS, by channel in AL_LANE_RUNS */
+    size_t artifact_memory; /* reserved for artifacts besides the ring; 0: none are asked for */
+    int64_t deadline_ms;    /* when the wall limit ends at the latest, CLOCK_MONOTONIC; 0: none */
     struct al_run_policy policy;
 };
 
@@ -106,8 +107,9 @@ void al_job_peek_output(struct al_job *job, struct al_bytes ret[2]);
 /* PENDING → RUNNING; the limits of the spec are now those in force. */
 void al_job_begin(struct al_job *job);
 
-/* The one terminal status. Takes over the result's buffers. Bytes for which there was no memory
- * make it failed/BACKEND. Frees the arena, tells reader and waiters. */
+/* The one terminal status. Takes over the result's buffers, and the artifacts apart from them.
+ * Bytes for which there was no memory make it failed/BACKEND. Frees the arena, tells reader and
+ * waiters. */
 void al_job_end(struct al_job *job, struct al_result *result);
 
 /* --- the reader --- */
@@ -133,8 +135,11 @@ void al_job_event_done(struct al_job *job, struct al_event *event);
  * the caller's turn then to do what al_job_next would have made it do. */
 bool al_job_detach(struct al_job *job);
 
-/* Drops ring and ctl. The run has ended (or was never submitted) and no reader is there. Only the
- * record is left. */
+/* What the ended job has left for its caller, until al_job_drop_output. */
+const struct al_artifacts *al_job_artifacts(const struct al_job *job);
+
+/* Drops ring, artifacts and ctl. The run has ended (or was never submitted) and no reader is there.
+ * Only the record is left. */
 void al_job_drop_output(struct al_job *job);
 
 /* --- any thread --- */

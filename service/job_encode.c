@@ -135,6 +135,24 @@ static void encode_notes(const struct al_job_notes *notes, struct al_result_mess
     encode_findings(notes, ret);
 }
 
+void al_encode_artifacts(const struct al_artifacts *artifacts, struct al_artifact_messages *room,
+                         Airlock__V1__ExecutionResult *result)
+{
+    size_t n = artifacts->n < AL_ARTIFACTS_MAX ? artifacts->n : AL_ARTIFACTS_MAX;
+    for (size_t i = 0; i < n; i++) {
+        const struct al_artifact *from = &artifacts->items[i];
+        Airlock__V1__Artifact *to = &room->items[i];
+        airlock__v1__artifact__init(to);
+        to->path = from->path;
+        to->content = (ProtobufCBinaryData){.data = from->data, .len = from->len};
+        to->mode = from->mode;
+        to->truncated = from->truncated;
+        room->list[i] = to;
+    }
+    result->artifacts = room->list;
+    result->n_artifacts = n;
+}
+
 void al_encode_result(const struct al_job_info *info, struct al_result_message *ret)
 {
     const struct al_result *from = info->result;
@@ -152,6 +170,7 @@ void al_encode_result(const struct al_job_info *info, struct al_result_message *
     result->pids_peak = from->pids_peak;
     result->stdout_truncated = from->stdout_truncated;
     result->stderr_truncated = from->stderr_truncated;
+    result->artifacts_omitted = from->artifacts.omitted;
     result->queue_ms = (double)info->queue_us / 1e3;
     al_encode_text(from->error, ret->error, sizeof ret->error);
     result->error = ret->error;

@@ -28,7 +28,17 @@ struct al_result_message {
     char error[4 * AL_RESULT_ERROR_MAX];
 };
 
-/* The result of a job that has ended, without output bytes. */
+/* Room for the artifacts of one result. */
+struct al_artifact_messages {
+    Airlock__V1__Artifact items[AL_ARTIFACTS_MAX];
+    Airlock__V1__Artifact *list[AL_ARTIFACTS_MAX];
+};
+
+/* Adds them to a result. They are borrowed. */
+void al_encode_artifacts(const struct al_artifacts *artifacts, struct al_artifact_messages *room,
+                         Airlock__V1__ExecutionResult *result);
+
+/* The result of a job that has ended, without output bytes and artifacts. */
 void al_encode_result(const struct al_job_info *info, struct al_result_message *ret);
 
 /* The job's record, allocated in the arena; NULL when that is exhausted. */

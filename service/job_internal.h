@@ -28,6 +28,7 @@ struct al_job_live {
     bool reader_is_idle;
     bool detached;
     bool out_of_memory;
+    struct al_artifacts artifacts; /* not in the record; does not change once the run has ended */
 };
 
 struct al_job {

@@ -45,6 +45,7 @@ void al_job_live_destroy(struct al_job_live *live)
 {
     if (live) {
         al_ring_finish(&live->ring);
+        al_artifacts_finish(&live->artifacts);
         al_ctl_destroy(live->ctl);
         al_arena_destroy(live->arena);
         free(live);
@@ -191,6 +192,8 @@ static void record_end(struct al_job *job, struct al_result *result)
     al_result_finish(&job->result);
     job->result = *result;
     al_result_init(result);
+    job->live->artifacts = job->result.artifacts;
+    job->result.artifacts = (struct al_artifacts){.omitted = job->live->artifacts.omitted};
     job->status = job->result.status;
     job->finished_wall_ns = al_wall_ns();
     if (job->started_wall_ns == 0) {
@@ -270,6 +273,11 @@ bool al_job_detach(struct al_job *job)
         al_ctl_room(live->ctl);
     }
     return was_idle;
+}
+
+const struct al_artifacts *al_job_artifacts(const struct al_job *job)
+{
+    return &job->live->artifacts;
 }
 
 void al_job_drop_output(struct al_job *job)

@@ -33,9 +33,11 @@ static void reply(struct run_call *run)
     struct al_job *job = run->admitted.job;
     struct al_job_info info;
     struct al_result_message message;
+    struct al_artifact_messages artifacts;
     struct al_event *events[AL_PACK_EVENTS_MAX];
     al_job_info(job, &info);
     al_encode_result(&info, &message);
+    al_encode_artifacts(al_job_artifacts(job), &artifacts, &message.result);
     size_t n = take_output(job, events, &message.result);
     al_call_reply(&run->base, al_pack(&message.result.base, RESULT_FIELD, events, n));
     while (n > 0) {

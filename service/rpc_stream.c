@@ -11,6 +11,7 @@ static grpc_byte_buffer *pack_event(struct al_stream *stream, struct al_event *e
     Airlock__V1__StreamResponse response;
     Google__Protobuf__Timestamp timestamp;
     struct al_result_message result;
+    struct al_artifact_messages artifacts;
     struct al_job *job = stream->admitted.job;
     airlock__v1__stream_response__init(&response);
     al_encode_timestamp(event->wall_ns, &timestamp);
@@ -36,6 +37,7 @@ static grpc_byte_buffer *pack_event(struct al_stream *stream, struct al_event *e
         struct al_job_info info;
         al_job_info(job, &info);
         al_encode_result(&info, &result);
+        al_encode_artifacts(al_job_artifacts(job), &artifacts, &result.result);
         response.event_case = AIRLOCK__V1__STREAM_RESPONSE__EVENT_RESULT;
         response.result = &result.result;
         break;

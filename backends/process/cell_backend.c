@@ -7,7 +7,8 @@
 
 #define CELL_CAPABILITIES                                                                      \
     (AL_CAP_STREAM | AL_CAP_STDIN | AL_CAP_SIGNALS | AL_CAP_FILES | AL_CAP_ENV | AL_CAP_ARGS | \
-     AL_CAP_INPUTS | AL_CAP_WORKDIR | AL_CAP_MEMORY_ACCOUNTING | AL_CAP_CPU_ACCOUNTING)
+     AL_CAP_INPUTS | AL_CAP_WORKDIR | AL_CAP_ARTIFACTS | AL_CAP_MEMORY_ACCOUNTING |            \
+     AL_CAP_CPU_ACCOUNTING)
 
 struct cell_backend {
     struct al_backend base; /* first: run casts back */
