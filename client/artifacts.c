@@ -84,7 +84,8 @@ static int check_target(int parent, const char *name)
     return S_ISLNK(st.st_mode) ? -ELOOP : S_ISDIR(st.st_mode) ? -EISDIR : -EEXIST;
 }
 
-static int write_file(int parent, const char *name, const Airlock__V1__Artifact *artifact)
+static int write_file(int parent, const char *name, const Airlock__V1__Artifact *artifact,
+                      bool replace)
 {
     uint64_t random;
     char temporary[TEMPORARY_NAME_MAX];
@@ -99,7 +100,8 @@ static int write_file(int parent, const char *name, const Airlock__V1__Artifact 
         return fd;
     }
     int rc = al_io_write_full(fd, artifact->content.data, artifact->content.len);
-    if (rc == 0 && renameat(parent, temporary, parent, name) < 0) {
+    unsigned flags = replace ? 0 : RENAME_NOREPLACE;
+    if (rc == 0 && renameat2(parent, temporary, parent, name, flags) < 0) {
         rc = -errno;
     }
     if (rc < 0) {
@@ -108,8 +110,12 @@ static int write_file(int parent, const char *name, const Airlock__V1__Artifact 
     return rc;
 }
 
-static int explain(int rc, const char *path, struct al_err *err)
+static int explain(int rc, const char *path, bool replace, struct al_err *err)
 {
+    if (rc == -EEXIST && !replace) {
+        return al_err_set(err, AL_ERR_INTERNAL, "%s: is there already (--out DIR replaces files)",
+                          path);
+    }
     switch (-rc) {
     case EXDEV:
         return al_err_set(err, AL_ERR_INTERNAL, "%s: refused: it leaves the folder", path);
@@ -124,19 +130,21 @@ static int explain(int rc, const char *path, struct al_err *err)
 }
 
 /* `path` is cut into its components on the way. */
-static int write_beneath(int folder, char *path, const Airlock__V1__Artifact *artifact)
+static int write_beneath(int folder, char *path, const Airlock__V1__Artifact *artifact,
+                         bool replace)
 {
     al_auto_close int parent = -1;
     const char *name;
     int rc = enter_parents(folder, path, &parent, &name);
     rc = rc < 0 ? rc : check_target(parent, name);
-    return rc < 0 ? rc : write_file(parent, name, artifact);
+    return rc < 0 ? rc : write_file(parent, name, artifact, replace);
 }
 
-int al_artifacts_write(int folder, const Airlock__V1__Artifact *artifact, struct al_err *err)
+int al_artifacts_write(int folder, const Airlock__V1__Artifact *artifact, bool replace,
+                       struct al_err *err)
 {
     char *path = strdup(artifact->path);
-    int rc = path ? write_beneath(folder, path, artifact) : -ENOMEM;
+    int rc = path ? write_beneath(folder, path, artifact, replace) : -ENOMEM;
     free(path);
-    return rc < 0 ? explain(rc, artifact->path, err) : 0;
+    return rc < 0 ? explain(rc, artifact->path, replace, err) : 0;
 }

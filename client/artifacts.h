@@ -1,11 +1,11 @@
 /*
  * Writes the artifacts of a result below a folder. Their paths come from a program that nobody
  * trusts: each is resolved beneath the folder, no symbolic link is followed at any place below it,
- * and what is already there is replaced only if it is a regular file.
+ * and what is already there is replaced, if at all, only where it is a regular file.
  */
 #pragma once
 
-#include <stddef.h>
+#include <stdbool.h>
 
 #include "backends/base/err.h"
 #include "proto/airlock/v1/execution.pb-c.h"
@@ -15,5 +15,7 @@
 int al_artifacts_open_folder(const char *path, struct al_err *err);
 
 /* Writes one artifact with its permission bits, less the umask; folders on its way are made. The
- * error names the path. A file appears whole or not at all. */
-int al_artifacts_write(int folder, const Airlock__V1__Artifact *artifact, struct al_err *err);
+ * error names the path. A file appears whole or not at all. Without `replace`, one that is there
+ * already stays, and that is an error. */
+int al_artifacts_write(int folder, const Airlock__V1__Artifact *artifact, bool replace,
+                       struct al_err *err);

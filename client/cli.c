@@ -51,19 +51,28 @@ int al_cli_output_done(int rc)
     return AL_EXIT_AIRLOCK;
 }
 
-static bool write_artifacts(int folder, const Airlock__V1__ExecutionResult *result)
+/* Says what was written only where that is wanted, and always what was not, or not in full. */
+static bool write_artifact(const struct al_run_options *run, int folder,
+                           const Airlock__V1__Artifact *artifact, bool wanted)
+{
+    struct al_err err = {0};
+    if (al_artifacts_write(folder, artifact, !run->keeps_files, &err) < 0) {
+        al_output_error("artifact %s", err.text);
+        return false;
+    }
+    if (wanted || artifact->truncated) {
+        al_output_error("artifact %s: %s %zu bytes", artifact->path,
+                        artifact->truncated ? "cut after" : "wrote", artifact->content.len);
+    }
+    return true;
+}
+
+static bool write_artifacts(const struct al_run_options *run, int folder,
+                            const Airlock__V1__ExecutionResult *result, bool wanted)
 {
     bool all = true;
     for (size_t i = 0; i < result->n_artifacts; i++) {
-        const Airlock__V1__Artifact *artifact = result->artifacts[i];
-        struct al_err err = {0};
-        if (al_artifacts_write(folder, artifact, &err) < 0) {
-            al_output_error("artifact %s", err.text);
-            all = false;
-        } else if (artifact->truncated) {
-            al_output_error("artifact %s: cut after %zu bytes", artifact->path,
-                            artifact->content.len);
-        }
+        all &= write_artifact(run, folder, result->artifacts[i], wanted);
     }
     return all;
 }
@@ -85,11 +94,17 @@ int al_cli_finish_run(const struct al_options *options, int folder,
                       const Airlock__V1__ExecutionResult *result,
                       const struct al_program_output *output)
 {
-    bool written = folder < 0 || write_artifacts(folder, result);
+    bool wanted = options->run.stats || isatty(STDERR_FILENO);
+    bool mid_line = output->mid_line;
+    if (mid_line && wanted && folder >= 0 && result->n_artifacts > 0) {
+        (void)al_output_write(STDERR_FILENO, "\n", 1);
+        mid_line = false;
+    }
+    bool written = folder < 0 || write_artifacts(&options->run, folder, result, wanted);
     if (output->rc != 0) {
         return al_cli_output_done(output->rc);
     }
-    al_summary_print(result, options->run.stats || isatty(STDERR_FILENO), output->mid_line);
+    al_summary_print(result, wanted, mid_line);
     int code = al_exit_code_of_result(result);
     return code == 0 && !written ? AL_EXIT_AIRLOCK : code;
 }

@@ -38,7 +38,8 @@
     "\n"                                                                                        \
     "Results:\n"                                                                                \
     "      --artifact GLOB     return the files that match, '**' for any folders; repeatable\n" \
-    "      --out DIR           write the artifacts below DIR\n"                                 \
+    "      --out DIR           write them below DIR and replace files there; default: here,\n"  \
+    "                          where files stay, and with --json nowhere\n"                     \
     "      --no-cache          neither use nor store a cached result\n"                         \
     "      --stats             print a summary on standard error, as on a terminal\n"
 

@@ -271,6 +271,16 @@ static int complete_run(struct al_run_options *run, const char *command, struct 
     return 0;
 }
 
+/* With --json the artifacts are printed, and a folder is written to only when it is named. */
+static void complete_out(struct al_options *options)
+{
+    struct al_run_options *run = &options->run;
+    if (run->globs.n > 0 && !run->out && !options->json) {
+        run->out = ".";
+        run->keeps_files = true;
+    }
+}
+
 static int complete(struct al_options *options, struct al_err *err)
 {
     if (options->help || options->version) {
@@ -281,6 +291,7 @@ static int complete(struct al_options *options, struct al_err *err)
         return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "no command; 'airlock --help' lists them");
     case AL_COMMAND_RUN:
     case AL_COMMAND_STREAM:
+        complete_out(options);
         return complete_run(&options->run, al_command_name(options->command), err);
     case AL_COMMAND_KILL:
     case AL_COMMAND_JOB:

@@ -49,7 +49,8 @@ struct al_run_options {
     struct al_strings env;   /* NAME=VALUE, NAME not empty */
     struct al_strings hosts; /* of --allow */
     struct al_strings globs; /* of --artifact */
-    const char *out;         /* NULL: artifacts are not written */
+    const char *out;         /* where artifacts are written; NULL: they are not */
+    bool keeps_files;        /* --out was not given: what is there already stays */
     const char *inputs;      /* a JSON object; NULL: none */
     const char *workdir;     /* NULL: the server's */
     const char *backend;     /* NULL: the server's */

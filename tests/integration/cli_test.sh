@@ -115,6 +115,66 @@ backends = json.loads(sys.argv[1])["backends"]
 assert any(b["name"] == "native" and b["available"] for b in backends), backends' "$out"
 }
 
+three_files='mkdir d; echo one >a.txt; echo two >d/b.txt; echo three >c; chmod 750 c'
+
+artifacts_below() {
+    airlock_ "$1" --artifact '**/*.txt' --artifact c --out "$1" -l bash -e "$three_files" </dev/null
+    equal 'the exit code' "$code" 0 && equal 'standard error' "$err" '' &&
+        equal 'a.txt' "$(cat "$1/a.txt")" one && equal 'd/b.txt' "$(cat "$1/d/b.txt")" two &&
+        equal 'the mode of c' "$(stat -c %a "$1/c")" 750 &&
+        equal 'the number of files' "$(find "$1" -type f | wc -l)" 3
+}
+
+artifacts_here() {
+    airlock_ run --stats --artifact 'new*' --artifact here.txt -l bash \
+        -e 'echo hostile >here.txt; echo new >new.txt; exit 3'
+    equal 'the exit code' "$code" 3 && equal 'here.txt' "$(cat here.txt)" 'a file' &&
+        equal 'new.txt' "$(cat new.txt)" new &&
+        contains 'standard error' "$err" 'here.txt: is there already' &&
+        contains 'standard error' "$err" 'artifact new.txt: wrote 4 bytes'
+}
+
+artifact_lost() {
+    airlock_ run --artifact here.txt -l bash -e 'echo hostile >here.txt'
+    equal 'the exit code' "$code" 125 && equal 'here.txt' "$(cat here.txt)" 'a file'
+}
+
+artifact_behind_a_link() {
+    mkdir -p linked && ln -sfn / linked/d
+    airlock_ run --artifact '**/*.txt' --out linked -l bash -e "$three_files"
+    equal 'the exit code' "$code" 125 && contains 'standard error' "$err" 'd/b.txt: refused' &&
+        equal 'a.txt' "$(cat linked/a.txt)" one && [ ! -e /b.txt ]
+}
+
+artifacts_cut() {
+    airlock_ run --artifact '*.big' --out cut -l bash -e 'truncate -s 20M 1.big; echo x >2.big'
+    equal 'the exit code' "$code" 0 && contains 'standard error' "$err" 'cut after 1048576 bytes' &&
+        equal 'the size' "$(stat -c %s cut/1.big)" 1048576 && [ ! -e cut/2.big ]
+}
+
+artifacts_in_json() {
+    airlock_ run --json --artifact '**' -l bash -e "$three_files"
+    python3 - "$out" <<'PYTHON'
+import base64, json, sys
+answer = json.loads(sys.argv[1])
+artifacts = {a["path"]: a for a in answer.get("result", answer)["artifacts"]}
+assert list(artifacts) == ["a.txt", "c", "d/b.txt", "main.sh"], artifacts
+assert base64.b64decode(artifacts["d/b.txt"]["content"]) == b"two\n", artifacts
+assert artifacts["c"]["mode"] == 0o750, artifacts
+PYTHON
+    [ ! -e a.txt ]
+}
+
+artifacts() {
+    check 'cli: artifacts of run' artifacts_below run
+    check 'cli: artifacts of stream' artifacts_below stream
+    check 'cli: artifacts here leave files alone' artifacts_here
+    check 'cli: an artifact that cannot be written' artifact_lost
+    check 'cli: an artifact behind a link' artifact_behind_a_link
+    check 'cli: artifacts beyond the limit' artifacts_cut
+    check 'cli: artifacts in JSON' artifacts_in_json
+}
+
 json() {
     check 'cli: run --json' json_of_run
     check 'cli: stream --json, one document a line' json_of_stream
@@ -126,7 +186,8 @@ errors() {
     check 'cli: a limit out of its range' fails memory run --memory 99999 -l bash -e :
     check 'cli: a language that is not there' fails cobol run -l cobol -e :
     check 'cli: a backend that is not there' fails nowhere run --backend nowhere -l bash -e :
-    check 'cli: artifacts are refused' fails artifacts run --artifact '*.txt' -l bash -e :
+    check 'cli: a glob that leads out' fails 'artifacts[1]' run --artifact a --artifact ../b -l bash -e :
+    check 'cli: a backend without artifacts' fails capability run --backend echo --artifact a -l bash -e :
     check 'cli: hosts are refused' fails egress run --allow example.org -l bash -e :
     check 'cli: a job that is not there' fails NOT_FOUND kill 0000000000000000
     check 'cli: another tenant'"'"'s job' others_job
@@ -198,6 +259,7 @@ main() {
     exit_codes
     results
     programs
+    artifacts
     json
     errors
     jobs

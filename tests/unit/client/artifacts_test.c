@@ -5,6 +5,7 @@
 #include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 struct fixture {
     char path[512];
     int folder;
+    bool replace;
 };
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -58,6 +60,7 @@ static int set_up(void **state)
     assert_int_equal(chdir(fixture.path), 0);
     umask(022);
     write_text("secret", SECRET);
+    fixture.replace = true;
     fixture.folder = al_artifacts_open_folder("out", &err);
     assert_true(fixture.folder >= 0);
     *state = &fixture;
@@ -80,7 +83,7 @@ static int put(const struct fixture *fixture, const char *path, uint32_t mode, s
     artifact.content.data = (uint8_t *)"new";
     artifact.content.len = 3;
     artifact.mode = mode;
-    return al_artifacts_write(fixture->folder, &artifact, err);
+    return al_artifacts_write(fixture->folder, &artifact, fixture->replace, err);
 }
 
 static void assert_refused(const struct fixture *fixture, const char *path, const char *why)
@@ -119,6 +122,19 @@ static void test_artifacts__replace_a_file(void **state)
     write_text("out/a", "a longer text");
     assert_int_equal(put(*state, "a", 0, &err), 0);
     assert_file("out/a", "new");
+}
+
+static void test_artifacts__leave_a_file_if_told_so(void **state)
+{
+    struct fixture *fixture = *state;
+    struct al_err err = {0};
+    fixture->replace = false;
+    write_text("out/a", "old");
+    assert_refused(fixture, "a", "is there already");
+    assert_file("out/a", "old");
+    assert_int_equal(put(fixture, "b/c", 0, &err), 0);
+    assert_file("out/b/c", "new");
+    assert_refused(fixture, "b/c", "is there already");
 }
 
 static void test_artifacts__replacing_leaves_a_hard_link_alone(void **state)
@@ -222,6 +238,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_artifacts__make_folders_and_keep_modes),
         TEST(test_artifacts__replace_a_file),
+        TEST(test_artifacts__leave_a_file_if_told_so),
         TEST(test_artifacts__replacing_leaves_a_hard_link_alone),
         TEST(test_artifacts__refuse_paths_that_leave),
         TEST(test_artifacts__refuse_a_link_in_the_place_of_a_file),

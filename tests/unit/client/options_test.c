@@ -125,6 +125,26 @@ static void check_some_jobs(const struct al_options *o)
     assert_int_equal(o->jobs.limit, 1000);
 }
 
+static void check_artifacts_here(const struct al_options *o)
+{
+    assert_int_equal(o->run.globs.n, 2);
+    assert_string_equal(o->run.globs.items[1], "**/b");
+    assert_string_equal(o->run.out, ".");
+    assert_true(o->run.keeps_files);
+}
+
+static void check_artifacts_there(const struct al_options *o)
+{
+    assert_string_equal(o->run.out, "d");
+    assert_false(o->run.keeps_files);
+}
+
+static void check_artifacts_nowhere(const struct al_options *o)
+{
+    assert_int_equal(o->run.globs.n, 1);
+    assert_null(o->run.out);
+}
+
 static void check_last_wins(const struct al_options *o)
 {
     assert_int_equal(o->run.memory_mb, 2);
@@ -170,6 +190,23 @@ static const struct row rows[] = {
      {"run", "-ex", "--memory", "1", "--memory", "2", "--backend", "a", "--backend", "b"},
      NULL,
      check_last_wins},
+
+    {"artifacts without a folder",
+     {"run", "-ex", "--artifact", "a", "--artifact=**/b"},
+     NULL,
+     check_artifacts_here},
+    {"artifacts and a folder",
+     {"stream", "-ex", "--out", "d", "--artifact", "a"},
+     NULL,
+     check_artifacts_there},
+    {"artifacts as JSON",
+     {"run", "-ex", "--artifact", "a", "--json"},
+     NULL,
+     check_artifacts_nowhere},
+    {"artifacts as JSON and in a folder",
+     {"run", "-ex", "--artifact", "a", "--json", "--out", "d"},
+     NULL,
+     check_artifacts_there},
 
     {"nothing", {NULL}, "no command", NULL},
     {"unknown command", {"frob"}, "'frob' is not a command", NULL},
