@@ -100,7 +100,7 @@ def list_backends(stub):
     native = backends["native"]
     assert native.available and native.is_default and not native.unavailable_reason, native
     assert {"netns", "seccomp", "cgroup_memory"} <= set(native.isolation), native
-    assert {"stream", "stdin"} <= set(native.capabilities), native
+    assert {"stream", "stdin", "artifacts"} <= set(native.capabilities), native
     names = {language.name for language in native.languages}
     assert {"python", "javascript", "typescript", "bash"} <= names, native
     assert not backends["local"].available and backends["local"].unavailable_reason, backends
@@ -121,6 +121,61 @@ def what_a_program_gets(stub):
     inputs, rest = result.stdout.split(b"}", 1)
     assert inputs == b'{"a":[2],"b":1', result
     assert rest.lstrip(b"\n") == b"\xff\x00\x80in\nhello world\n/sandbox\n", result
+
+
+THREE_FILES = "mkdir -p out; printf 1 >out/a; printf 22 >out/b; chmod 700 out/b; ln -s a out/c; exit 3"
+
+
+def assert_three_files(result):
+    assert_ended(result, pb.JOB_STATUS_FAILED, pb.REASON_EXIT)
+    found = [(a.path, a.content, a.mode, a.truncated) for a in result.artifacts]
+    assert found == [("out/a", b"1", 0o644, False), ("out/b", b"22", 0o700, False)], result
+    assert result.artifacts_omitted == 1, result
+
+
+@check
+def artifacts(stub):
+    result = run(stub, THREE_FILES, artifacts=["out/**"])
+    assert_three_files(result)
+    record = stub.GetJob(pb.GetJobRequest(job_id=result.job_id)).job.result
+    assert not record.artifacts and record.artifacts_omitted == 1, record
+    assert_three_files(Stream(stub, THREE_FILES, artifacts=["out/**"]).to_result())
+    result = run(
+        stub,
+        "head -c 2000000 /dev/zero >a; head -c 2000000 /dev/zero >b; echo c >c",
+        artifacts=["?"],
+        quotas=pb.Quotas(artifact_bytes=3 << 20),
+    )
+    assert [(a.path, len(a.content), a.truncated) for a in result.artifacts] == [
+        ("a", 2000000, False),
+        ("b", (3 << 20) - 2000000, True),
+    ], [(a.path, len(a.content), a.truncated) for a in result.artifacts]
+    assert result.artifacts_omitted == 1
+
+
+# With every default at its limit, in a client that takes no larger message than 4 MiB.
+@check
+def a_full_reply_fits(stub):
+    code = "head -c 1048576 /dev/zero; head -c 1048576 /dev/zero >&2\n"
+    code += "d=$(printf 'd%.0s' {1..240}); mkdir -p $d/$d/$d; for i in {1..300}; do : >$d/$d/$d/$i; done\n"
+    code += "head -c 1048576 /dev/zero >a"
+    result = run(stub, code, artifacts=["a", "**/*"])
+    assert_succeeded(result)
+    assert len(result.artifacts) == 256 and len(result.artifacts[0].content) == 1 << 20
+
+
+@check
+def artifacts_from_the_cache(stub):
+    fields = dict(artifacts=["a"], tenant_id="artifacts")
+    first = run(stub, "date +%N >a", **fields)
+    again = run(stub, "date +%N >a", **fields)
+    assert_succeeded(again)
+    assert not first.cached and again.cached, again
+    assert again.artifacts == first.artifacts and len(again.artifacts) == 1, again
+    small = run(stub, "date +%N >a", quotas=pb.Quotas(artifact_bytes=3), **fields)
+    assert not small.cached and small.artifacts[0].truncated, small
+    other = run(stub, "date +%N >a", artifacts=["b"], tenant_id="artifacts")
+    assert not other.cached and not other.artifacts, other
 
 
 @check

@@ -100,6 +100,56 @@ static void test_encode_result__says_everything(void **state)
     al_job_unref(job);
 }
 
+static void add_artifact(struct al_result *result, const char *path, const char *text, bool cut)
+{
+    struct al_artifact a = {.path = strdup(path),
+                            .data = (uint8_t *)strdup(text),
+                            .len = strlen(text),
+                            .mode = 0640,
+                            .truncated = cut};
+    assert_non_null(a.path);
+    assert_non_null(a.data);
+    assert_int_equal(al_artifacts_add(&result->artifacts, a), 0);
+}
+
+/* They go with the reply and then from memory; the record keeps how many were omitted. */
+static void test_encode_artifacts__are_not_of_the_record(void **state)
+{
+    (void)state;
+    struct al_job *job = al_test_job_create(&(struct al_test_job){.ring_bytes = 2048});
+    struct al_artifact_messages room;
+    struct al_result_message message;
+    struct al_job_info info;
+    struct al_result result;
+    al_job_begin(job);
+    al_result_init(&result);
+    result.status = AL_STATUS_SUCCEEDED;
+    add_artifact(&result, "a/b", "content", false);
+    add_artifact(&result, "c", "con", true);
+    result.artifacts.omitted = 5;
+    al_job_end(job, &result);
+    al_result_finish(&result);
+    al_job_info(job, &info);
+    assert_int_equal(info.result->artifacts.n, 0);
+    al_encode_result(&info, &message);
+    assert_int_equal(message.result.n_artifacts, 0);
+    assert_int_equal(message.result.artifacts_omitted, 5);
+    al_encode_artifacts(al_job_artifacts(job), &room, &message.result);
+    assert_int_equal(message.result.n_artifacts, 2);
+    const Airlock__V1__Artifact *first = message.result.artifacts[0];
+    assert_string_equal(first->path, "a/b");
+    assert_int_equal(first->content.len, 7);
+    assert_memory_equal(first->content.data, "content", 7);
+    assert_int_equal(first->mode, 0640);
+    assert_false(first->truncated);
+    assert_string_equal(message.result.artifacts[1]->path, "c");
+    assert_true(message.result.artifacts[1]->truncated);
+    al_job_drop_output(job);
+    al_job_info(job, &info);
+    assert_int_equal(info.result->artifacts.omitted, 5);
+    al_job_unref(job);
+}
+
 static void test_encode_job__is_the_record(void **state)
 {
     (void)state;
@@ -191,6 +241,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_encode_text__escapes_what_is_not_utf8),
         cmocka_unit_test(test_encode_result__says_everything),
+        cmocka_unit_test(test_encode_artifacts__are_not_of_the_record),
         cmocka_unit_test(test_encode_job__is_the_record),
         cmocka_unit_test(test_pack__is_what_protobuf_packs),
     };
