@@ -11,6 +11,7 @@ from support import Progress, claim, rss_mb, status_of
 
 AT_ONCE = 8
 SAMPLES = 20
+WARM_UP = 5000  # runs: until the history of jobs is full and the stores have their size
 FLAT_PERCENT = 5
 FLAT_MB = 0.5  # of a process that is smaller than ten of it
 NASTY_EVERY = 100
@@ -114,7 +115,7 @@ def claim_flat(name, early, late):
 
 
 def endurance(server, stub, count):
-    """The first of the samples, a twentieth of the runs, is what the last is compared with."""
+    """The last sample is compared with the first one after warming up, half of the runs at most."""
     progress, errors = Progress("endurance", count), []
     first = before = None
     numbers = iter(range(count))
@@ -129,7 +130,8 @@ def endurance(server, stub, count):
             time.sleep(1)
             after = server.settle(before) if before else server.possessions()
             memory = memory_of(server)
-            before, first = before or after, first or memory
+            if not before and done >= min(WARM_UP, count // 2):
+                before, first = after, memory
             show(server, done, rate, after)
     for error in errors[:5]:
         print("    " + error)
