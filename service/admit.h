@@ -12,7 +12,7 @@ struct al_admission {
     const Airlock__V1__RunRequest *message;
     const char *tenant_metadata; /* NULL: none */
     enum al_lane lane;
-    bool terminal;
+    struct al_terminal_size terminal; /* rows 0: none */
     void (*run)(struct al_task *task, bool removed);
     void *owner;         /* al_job_owner */
     int64_t deadline_ms; /* CLOCK_MONOTONIC; 0: none */

@@ -29,8 +29,8 @@ struct al_convert_env {
     const struct al_registry *registry;
     const struct al_request_limits *limits;
     const char *tenant_metadata; /* value of the call's airlock-tenant metadata; NULL or "": none */
-    bool stream;   /* Stream: no output limit by default, AL_CAP_STREAM and STDIN needed */
-    bool terminal; /* AL_CAP_PTY needed */
+    bool stream; /* Stream: no output limit by default, AL_CAP_STREAM and STDIN needed */
+    struct al_terminal_size terminal; /* rows 0: none */
 };
 
 /* All or nothing; `ret` is untouched on failure. The limits are those of a configuration that was
@@ -42,6 +42,10 @@ int al_convert_run(const struct al_convert_env *env, const Airlock__V1__RunReque
  * and for agreement where both are given. Borrowed from its source. */
 int al_convert_tenant(const char *metadata, const char *tenant_id, const char **ret,
                       struct al_err *err);
+
+/* A message's size with its defaults, or INVALID_ARGUMENT naming the part of `field`. */
+int al_convert_terminal(const char *field, const Airlock__V1__TerminalSize *size,
+                        struct al_terminal_size *ret, struct al_err *err);
 
 /* 16 lower-case hex digits, or INVALID_ARGUMENT naming `field`. */
 int al_convert_job_id(const char *field, const char *job_id, struct al_err *err);

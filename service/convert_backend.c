@@ -97,11 +97,31 @@ static const char *field_of(unsigned index)
     }
 }
 
+#define ROWS_DEFAULT 24
+#define COLS_DEFAULT 80
+
+static int check_side(const char *field, const char *side, uint32_t value, uint16_t by_default,
+                      uint16_t *ret, struct al_err *err)
+{
+    if (value > UINT16_MAX) {
+        return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "%s.%s: %u, at most %u", field, side, value,
+                          UINT16_MAX);
+    }
+    *ret = value > 0 ? (uint16_t)value : by_default;
+    return 0;
+}
+
+int al_convert_terminal(const char *field, const Airlock__V1__TerminalSize *size,
+                        struct al_terminal_size *ret, struct al_err *err)
+{
+    int r = check_side(field, "rows", size->rows, ROWS_DEFAULT, &ret->rows, err);
+    return r < 0 ? r : check_side(field, "cols", size->cols, COLS_DEFAULT, &ret->cols, err);
+}
+
 static int check_capabilities(const struct convert *c, const struct al_backend *backend)
 {
-    uint32_t needs = al_job_spec_needs(&c->request->spec) |
-                     (c->env->stream ? AL_CAP_STREAM | AL_CAP_STDIN : 0u) |
-                     (c->env->terminal ? (uint32_t)AL_CAP_PTY : 0u);
+    uint32_t needs =
+        al_job_spec_needs(&c->request->spec) | (c->env->stream ? AL_CAP_STREAM | AL_CAP_STDIN : 0u);
     uint32_t lacks = needs & ~backend->capabilities;
     if (lacks == 0) {
         return 0;
@@ -176,5 +196,6 @@ int convert_backend(struct convert *c)
     }
     c->request->backend = backend;
     r = find_language(c, backend, wanted);
+    c->request->spec.terminal = c->env->terminal;
     return r ?: keep_code_apart(c) ?: keep_inputs_apart(c) ?: check_capabilities(c, backend);
 }

@@ -1,5 +1,6 @@
 #include "service/rpc.h"
 
+#include "service/convert.h"
 #include "service/job_encode.h"
 #include "service/pack.h"
 #include "service/stream.h"
@@ -163,7 +164,12 @@ static int admit(struct al_stream *stream, const Airlock__V1__StreamRequest *mes
     if (r == 0) {
         stream->terminal = message->start->terminal;
         admission.message = message->start->request;
-        admission.terminal = stream->terminal;
+        if (stream->terminal) {
+            r = al_convert_terminal("start.terminal", message->start->terminal, &admission.terminal,
+                                    err);
+        }
+    }
+    if (r == 0) {
         r = al_admit(call->service, &admission, arena, &stream->admitted, err);
     }
     return r;

@@ -2,6 +2,8 @@
 
 #include <signal.h>
 
+#include "service/convert.h"
+
 static void read_next(struct al_stream *stream);
 
 static struct al_ctl *ctl_of(struct al_stream *stream)
@@ -129,12 +131,19 @@ static bool take_signal(struct al_stream *stream, int signo, struct al_err *err)
     return true;
 }
 
-static bool take_resize(struct al_stream *stream, struct al_err *err)
+static bool take_resize(struct al_stream *stream, const Airlock__V1__TerminalSize *message,
+                        struct al_err *err)
 {
-    (void)al_err_set(err, AL_ERR_FAILED_PRECONDITION,
-                     stream->terminal ? "resize: not supported"
-                                      : "resize: the job has no terminal");
-    return false;
+    struct al_terminal_size size;
+    if (!stream->terminal) {
+        (void)al_err_set(err, AL_ERR_FAILED_PRECONDITION, "resize: the job has no terminal");
+        return false;
+    }
+    if (al_convert_terminal("resize", message, &size, err) < 0) {
+        return false;
+    }
+    al_ctl_resize(ctl_of(stream), size);
+    return true;
 }
 
 /* True: read the next message now. The arena is taken over where it is needed longer. */
@@ -149,7 +158,7 @@ static bool take_message(struct al_stream *stream, const Airlock__V1__StreamRequ
     case AIRLOCK__V1__STREAM_REQUEST__EVENT_SIGNAL:
         return take_signal(stream, message->signal, err);
     case AIRLOCK__V1__STREAM_REQUEST__EVENT_RESIZE:
-        return take_resize(stream, err);
+        return take_resize(stream, message->resize, err);
     case AIRLOCK__V1__STREAM_REQUEST__EVENT_START:
     case AIRLOCK__V1__STREAM_REQUEST__EVENT_ATTACH:
         (void)al_err_set(err, AL_ERR_INVALID_ARGUMENT,

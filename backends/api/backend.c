@@ -77,6 +77,7 @@ uint32_t al_job_spec_needs(const struct al_job_spec *spec)
     needs |= spec->n_env > 0 ? AL_CAP_ENV : 0;
     needs |= spec->n_args > 0 ? AL_CAP_ARGS : 0;
     needs |= spec->inputs_json ? AL_CAP_INPUTS : 0;
+    needs |= spec->terminal.rows > 0 ? AL_CAP_PTY : 0;
     needs |= strcmp(spec->workdir, "/sandbox") != 0 ? AL_CAP_WORKDIR : 0;
     needs |= spec->n_artifacts > 0 ? AL_CAP_ARTIFACTS : 0;
     needs |= spec->network == AL_NETWORK_ALLOWLIST ? AL_CAP_EGRESS_ALLOWLIST : 0;

@@ -21,6 +21,7 @@ struct al_ctl {
     void *on_room_arg;
     int signals[AL_CTL_SIGNALS_MAX];
     size_t n_signals;
+    struct al_terminal_size size;
 };
 
 struct al_ctl *al_ctl_create(void)
@@ -118,6 +119,14 @@ bool al_ctl_signal(struct al_ctl *ctl, int signo)
     return fits;
 }
 
+void al_ctl_resize(struct al_ctl *ctl, struct al_terminal_size size)
+{
+    pthread_mutex_lock(&ctl->lock);
+    ctl->size = size;
+    pthread_mutex_unlock(&ctl->lock);
+    wake(ctl);
+}
+
 int al_ctl_fd(const struct al_ctl *ctl)
 {
     return ctl->event_fd;
@@ -193,4 +202,13 @@ int al_ctl_take_signal(struct al_ctl *ctl)
     }
     pthread_mutex_unlock(&ctl->lock);
     return signo;
+}
+
+struct al_terminal_size al_ctl_take_size(struct al_ctl *ctl)
+{
+    pthread_mutex_lock(&ctl->lock);
+    struct al_terminal_size size = ctl->size;
+    ctl->size = (struct al_terminal_size){0};
+    pthread_mutex_unlock(&ctl->lock);
+    return size;
 }

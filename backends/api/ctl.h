@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "backends/api/job_spec.h"
+
 #define AL_CTL_STDIN_MAX   (256u << 10) /* bytes of stdin held for a program that does not read */
 #define AL_CTL_SIGNALS_MAX 32 /* signals waiting to be delivered; further ones are refused */
 
@@ -41,6 +43,9 @@ void al_ctl_on_stdin_room(struct al_ctl *ctl, void (*fn)(void *arg), void *arg);
 /* False when too many signals wait already. */
 bool al_ctl_signal(struct al_ctl *ctl, int signo);
 
+/* The terminal has another size. The latest one counts. */
+void al_ctl_resize(struct al_ctl *ctl, struct al_terminal_size size);
+
 /* --- the backend's side --- */
 
 /* Readable when something below may have changed. Borrowed. */
@@ -61,3 +66,6 @@ void al_ctl_stdin_closed(struct al_ctl *ctl);
 
 /* The next waiting signal, or 0. */
 int al_ctl_take_signal(struct al_ctl *ctl);
+
+/* A size that was not taken yet; rows 0: none. */
+struct al_terminal_size al_ctl_take_size(struct al_ctl *ctl);

@@ -54,6 +54,12 @@ struct al_quotas {
     uint64_t artifact_bytes;
 };
 
+/* In characters. */
+struct al_terminal_size {
+    uint16_t rows; /* 0: no terminal */
+    uint16_t cols;
+};
+
 enum al_network_policy {
     AL_NETWORK_NONE = 1, /* values as in the proto */
     AL_NETWORK_ALLOWLIST,
@@ -78,6 +84,7 @@ struct al_job_spec {
     const char *workdir;     /* absolute, normalised: /sandbox or below it, /tmp or below it */
     struct al_bytes stdin_bytes;
     bool stdin_open; /* more stdin comes through the job's ctl, after stdin_bytes */
+    struct al_terminal_size terminal; /* the program's stdin, stdout and stderr are one */
     struct al_quotas quotas;
     enum al_network_policy network;
     const char *const *hosts; /* the allowlist's patterns */

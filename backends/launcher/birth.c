@@ -84,6 +84,20 @@ static void close_all(int *fds, size_t n)
     }
 }
 
+int al_job_use_terminal(struct al_job *job, struct al_err *err)
+{
+    int socks[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks) < 0) {
+        return al_err_errno(err, errno, "socketpair");
+    }
+    close_all(job->plan.stdio, 3);
+    al_close_fd(&job->callers[0]);
+    job->plan.stdio[0] = socks[0];
+    job->callers[0] = socks[1];
+    int rc = al_io_set_nonblock(socks[1], true);
+    return rc < 0 ? al_err_errno(err, -rc, "the terminal's socket") : 0;
+}
+
 /* --- processes --- */
 
 /* Clones a process that waits for its assignment, and before it the cell, if it is the first. */
@@ -226,7 +240,9 @@ int al_job_start_stage(struct al_job *job, struct al_err *err)
     bool collect = job->assignment.stage == AL_STAGE_COLLECT;
     int *stdio = job->plan.stdio;
     int out = compile ? job->compile_out : collect ? job->artifacts_out : stdio[1];
-    const int fds[AL_STAGE_FDS] = {job->bundle_fd, collect ? out : stdio[0], out,
+    bool terminal = job->assignment.spawn.terminal.rows > 0;
+    const int fds[AL_STAGE_FDS] = {job->bundle_fd,
+                                   collect || (compile && terminal) ? out : stdio[0], out,
                                    compile || collect ? out : stdio[2]};
     job->assigned_ns = al_now_ns();
     int rc = job->assignment.first ? fit_cell(job, err) : 0;

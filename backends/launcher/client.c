@@ -165,6 +165,7 @@ static int send_spawn(struct al_launcher *l, enum al_cell_kind kind, const struc
     }
     struct al_msg_spawn m = {
         .kind = kind, .may_be_prestarted = al_job_may_be_prestarted(spec), .quotas = spec->quotas};
+    m.terminal = spec->terminal;
     m.quotas.artifact_bytes = spec->n_artifacts > 0 ? spec->quotas.artifact_bytes : 0;
     snprintf(m.job_id, sizeof m.job_id, "%s", spec->job_id);
     snprintf(m.workdir, sizeof m.workdir, "%s", spec->workdir);
@@ -186,6 +187,7 @@ static int receive_spawned(int control, bool artifacts, struct al_launched *ret,
     ssize_t got = al_io_recv_fds(control, data, sizeof data, fds, &n);
     if (got > 0 && n >= compile && al_msg_decode_empty(AL_MSG_SPAWNED, data, (size_t)got) == 0) {
         *ret = (struct al_launched){.control = -1,
+                                    .terminal_fd = -1,
                                     .stdin_fd = fds[0],
                                     .stdout_fd = fds[1],
                                     .stderr_fd = fds[2],
@@ -217,6 +219,9 @@ int al_launcher_spawn(struct al_launcher *l, enum al_cell_kind kind, const struc
     if (rc == 0) {
         al_io_set_nonblock(mine, true);
         ret->control = al_steal_fd(&mine);
+        if (spec->terminal.rows > 0) {
+            ret->terminal_fd = al_steal_fd(&ret->stdin_fd);
+        }
     }
     return rc;
 }
@@ -224,6 +229,7 @@ int al_launcher_spawn(struct al_launcher *l, enum al_cell_kind kind, const struc
 void al_launched_close(struct al_launched *job)
 {
     al_close_fd(&job->control);
+    al_close_fd(&job->terminal_fd);
     al_close_fd(&job->stdin_fd);
     al_close_fd(&job->stdout_fd);
     al_close_fd(&job->stderr_fd);

@@ -48,6 +48,7 @@ int al_launcher_pidfd(const struct al_launcher *launcher);
  */
 struct al_launched {
     int control;
+    int terminal_fd; /* a socket over which a terminal's master will come; -1: the job has none */
     int stdin_fd;
     int stdout_fd;
     int stderr_fd;

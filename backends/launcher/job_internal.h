@@ -102,6 +102,10 @@ int al_job_start_next(struct al_job *job, enum al_stage stage, struct al_err *er
 int al_job_make_pipe(const struct al_job *job, bool program_reads, int *ret_callers,
                      int *ret_programs, struct al_err *err);
 
+/* Instead of its pipes: a socket over which the terminal's master comes. The caller's ends of
+ * stdout and stderr stay, and have ended. */
+int al_job_use_terminal(struct al_job *job, struct al_err *err);
+
 /* True when the cell was made with the limits that these quotas ask of it. */
 bool al_job_fits(const struct al_job *job, const struct al_quotas *quotas);
 

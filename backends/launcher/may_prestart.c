@@ -40,8 +40,9 @@ static bool is_looked_for_at_start(const char *path)
 bool al_job_may_be_prestarted(const struct al_job_spec *spec)
 {
     const struct al_quotas *q = &spec->quotas;
-    if (strcmp(spec->workdir, AL_WORKDIR_DEFAULT) != 0 || q->memory_mb < MEMORY_MIN_MB ||
-        q->pids < PIDS_MIN || q->open_files < OPEN_FILES_MIN || q->cpu_ms < CPU_MIN_MS)
+    if (spec->terminal.rows > 0 || strcmp(spec->workdir, AL_WORKDIR_DEFAULT) != 0 ||
+        q->memory_mb < MEMORY_MIN_MB || q->pids < PIDS_MIN || q->open_files < OPEN_FILES_MIN ||
+        q->cpu_ms < CPU_MIN_MS)
     {
         return false;
     }

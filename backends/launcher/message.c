@@ -210,6 +210,8 @@ size_t al_msg_encode_spawn(const struct al_msg_spawn *m, void *data)
     put_string(&w, m->job_id, sizeof m->job_id);
     put_string(&w, m->runtime, sizeof m->runtime);
     put_string(&w, m->workdir, sizeof m->workdir);
+    put_u32(&w, m->terminal.rows);
+    put_u32(&w, m->terminal.cols);
     put_u32(&w, m->may_be_prestarted);
     put_u64(&w, (uint64_t)q->cpu_ms);
     put_u64(&w, (uint64_t)q->wall_ms);
@@ -231,6 +233,8 @@ int al_msg_decode_spawn(const void *data, size_t len, struct al_msg_spawn *m)
     get_string(&r, m->job_id, sizeof m->job_id);
     get_string(&r, m->runtime, sizeof m->runtime);
     get_string(&r, m->workdir, sizeof m->workdir);
+    m->terminal.rows = (uint16_t)get_u32(&r, 0, UINT16_MAX);
+    m->terminal.cols = (uint16_t)get_u32(&r, 0, UINT16_MAX);
     m->may_be_prestarted = get_bool(&r);
     q->cpu_ms = (int64_t)get_u64(&r, 1, TIME_US_MAX / 1000);
     q->wall_ms = (int64_t)get_u64(&r, 1, TIME_US_MAX / 1000);

@@ -72,6 +72,7 @@ struct al_msg_spawn {
     char job_id[AL_JOB_ID_LEN + 1];
     char runtime[AL_RUNTIME_NAME_MAX * 2]; /* exact name@version */
     char workdir[AL_WORKDIR_MAX];
+    struct al_terminal_size terminal;
     bool may_be_prestarted; /* the program cannot tell an interpreter that was started ahead */
     /* output_bytes is airlockd's business and not sent; artifact_bytes is 0 when no artifacts are
      * wanted, and there is a pipe for them otherwise. */

@@ -31,6 +31,7 @@
 #include "backends/launcher/program.h"
 #include "backends/launcher/rootfs.h"
 #include "backends/launcher/seccomp.h"
+#include "backends/launcher/terminal.h"
 
 static int enter_namespaces(const struct al_cell_plan *plan, const struct al_cell *cell,
                             struct al_err *err)
@@ -243,6 +244,12 @@ static int enter_cell(const struct al_cell_plan *plan, const struct al_cell *cel
     return rc < 0 ? rc : load_filter(plan, err);
 }
 
+/* Its socket is passed as stdin. */
+static bool has_terminal(const struct al_program *p)
+{
+    return p->assignment.stage == AL_STAGE_RUN && p->assignment.spawn.terminal.rows > 0;
+}
+
 static int receive_assignment(struct al_program *p, int assign_fd, int fds[AL_IO_FDS_MAX],
                               struct al_err *err)
 {
@@ -251,7 +258,9 @@ static int receive_assignment(struct al_program *p, int assign_fd, int fds[AL_IO
     if (got == 0) {
         _exit(0); /* the launcher has no use for this cell any more */
     }
-    size_t expected = p->role == AL_ROLE_SETTER ? AL_STAGE_BUNDLE + 1 : AL_STAGE_FDS;
+    size_t expected = p->role == AL_ROLE_SETTER ? AL_STAGE_BUNDLE + 1
+                      : has_terminal(p)         ? AL_STAGE_STDIN + 1
+                                                : AL_STAGE_FDS;
     if (got != (ssize_t)sizeof p->assignment || n != expected) {
         return al_err_set(err, AL_ERR_INTERNAL, "malformed assignment");
     }
@@ -288,6 +297,18 @@ static _Noreturn void collect(const struct al_program *p, const int fds[AL_STAGE
     al_collect_main(&collect);
 }
 
+static int open_terminal(struct al_program *p, int sock, struct al_err *err)
+{
+    bool named = false;
+    for (size_t i = 0; i < p->n_env; i++) {
+        named = named || strncmp(p->env[i], "TERM=", 5) == 0;
+    }
+    if (!named && al_program_add_env(p, "TERM", "xterm-256color") < 0) {
+        return al_err_errno(err, ENOMEM, "environment");
+    }
+    return al_terminal_open(sock, p->assignment.spawn.terminal, err);
+}
+
 /* Everything between the assignment and exec that may fail. */
 static int settle(struct al_program *p, int ready_fd, const int fds[AL_IO_FDS_MAX],
                   struct al_err *err)
@@ -298,7 +319,11 @@ static int settle(struct al_program *p, int ready_fd, const int fds[AL_IO_FDS_MA
     if (rc == 0 && p->has_inputs && al_program_add_env(p, "AIRLOCK_INPUTS", p->inputs_path) < 0) {
         rc = al_err_errno(err, ENOMEM, "environment");
     }
-    rc = rc < 0 || setter ? rc : install_stdio(fds + AL_STAGE_STDIN, err);
+    if (rc == 0 && has_terminal(p)) {
+        rc = open_terminal(p, fds[AL_STAGE_STDIN], err);
+    } else if (rc == 0 && !setter) {
+        rc = install_stdio(fds + AL_STAGE_STDIN, err);
+    }
     return rc < 0 ? rc
                   : set_job_limits(setter ? p->plan->interpreter : 0, &p->assignment.spawn.quotas,
                                    err);

@@ -16,6 +16,7 @@
 
 #define INODES_PER_MB 256
 #define INODES_BASE   4096
+#define PTS_OPTIONS   "newinstance,ptmxmode=0666,mode=0620,max=64"
 
 static const char passwd_text[] = "root:x:0:0:root:/:/usr/sbin/nologin\n"
                                   "sandbox:x:1000:1000:sandbox:/sandbox:/bin/bash\n"
@@ -117,14 +118,16 @@ static int add_system_path(const char *path, struct al_err *err)
 
 static int add_dev(struct al_err *err)
 {
-    static const char *const devices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random",
-                                          "/dev/urandom"};
+    static const char *const devices[] = {"/dev/null",   "/dev/zero",    "/dev/full",
+                                          "/dev/random", "/dev/urandom", "/dev/tty"};
     static const char *const links[][2] = {{"/proc/self/fd", "fd"},
                                            {"/proc/self/fd/0", "stdin"},
                                            {"/proc/self/fd/1", "stdout"},
-                                           {"/proc/self/fd/2", "stderr"}};
+                                           {"/proc/self/fd/2", "stderr"},
+                                           {"pts/ptmx", "ptmx"}};
     int rc = make_dir(AL_ROOT_DIR "/dev", 0755, err);
     rc = rc < 0 ? rc : make_dir(AL_ROOT_DIR "/dev/shm", 0755, err);
+    rc = rc < 0 ? rc : make_dir(AL_ROOT_DIR "/dev/pts", 0755, err);
     for (size_t i = 0; i < sizeof devices / sizeof devices[0] && rc == 0; i++) {
         char target[64];
         snprintf(target, sizeof target, AL_ROOT_DIR "%s", devices[i]);
@@ -274,6 +277,10 @@ int al_rootfs_enter(uint32_t disk_mb, struct al_err *err)
     }
     if (umount2("/.old", MNT_DETACH) < 0) {
         return al_err_errno(err, errno, "cannot leave the host's file system");
+    }
+    rc = do_mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, PTS_OPTIONS, err);
+    if (rc < 0) {
+        return rc;
     }
     /* Its root stays mounted, closed to the program: an unmount would wait for every CPU. */
     rc = mount_disk("/.disk", 0, 0700, disk_mb, err);

@@ -111,6 +111,9 @@ static void assign(struct al_job *job, struct al_err *err)
 {
     struct extra extra = {-1, -1};
     int rc = make_extra_pipes(job, &extra, err);
+    if (rc == 0 && job->assignment.spawn.terminal.rows > 0) {
+        rc = al_job_use_terminal(job, err);
+    }
     rc = rc < 0 ? rc : al_job_start_stage(job, err);
     if (rc == 0) {
         say_spawned(job, &extra);

@@ -5,9 +5,9 @@
 
 #include "backends/process/process.h"
 
-#define CELL_CAPABILITIES                                                                      \
-    (AL_CAP_STREAM | AL_CAP_STDIN | AL_CAP_SIGNALS | AL_CAP_FILES | AL_CAP_ENV | AL_CAP_ARGS | \
-     AL_CAP_INPUTS | AL_CAP_WORKDIR | AL_CAP_ARTIFACTS | AL_CAP_MEMORY_ACCOUNTING |            \
+#define CELL_CAPABILITIES                                                                         \
+    (AL_CAP_STREAM | AL_CAP_STDIN | AL_CAP_SIGNALS | AL_CAP_PTY | AL_CAP_FILES | AL_CAP_ENV |     \
+     AL_CAP_ARGS | AL_CAP_INPUTS | AL_CAP_WORKDIR | AL_CAP_ARTIFACTS | AL_CAP_MEMORY_ACCOUNTING | \
      AL_CAP_CPU_ACCOUNTING)
 
 struct cell_backend {

@@ -10,6 +10,7 @@
 #include "backends/process/process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 #include "backends/base/io.h"
 #include "backends/process/artifact_reader.h"
 #include "backends/process/outcome.h"
+#include "backends/process/terminal.h"
 
 #define CHUNK_BYTES (128u << 10)
 #define READER_MIN_MS \
@@ -35,6 +37,7 @@ enum {
     POLL_STDERR,
     POLL_COMPILE,
     POLL_ARTIFACTS,
+    POLL_TERMINAL,
     POLL_STDIN,
     POLL_COUNT,
 };
@@ -62,7 +65,8 @@ struct pump {
     bool cancelled;
     bool over_output;
     bool exited;
-    int64_t moved_ms; /* when EXIT came, or the sink last took something after it */
+    struct al_terminal_size resize; /* came before the terminal did */
+    int64_t moved_ms;               /* when EXIT came, or the sink last took something after it */
     struct al_msg_exit exit;
 };
 
@@ -164,6 +168,14 @@ static void read_compile_output(struct pump *p)
 
 /* --- stdin --- */
 
+/* The program is to see the end of its terminal's input, of which it may read on. */
+static void end_terminal_input(const struct pump *p)
+{
+    int eof = p->spec->terminal.rows > 0 ? al_terminal_eof_character(p->job.stdin_fd) : -1;
+    ssize_t put = eof >= 0 ? write(p->job.stdin_fd, &(uint8_t){(uint8_t)eof}, 1) : 0;
+    (void)put; /* no room: as with a person who types too fast */
+}
+
 static void close_stdin(struct pump *p)
 {
     al_close_fd(&p->job.stdin_fd);
@@ -196,6 +208,7 @@ static bool write_stdin(struct pump *p)
         size_t n = next_stdin(p, buf, sizeof buf, &data, &eof);
         if (n == 0) {
             if (eof) {
+                end_terminal_input(p);
                 close_stdin(p);
             }
             return false;
@@ -247,6 +260,31 @@ static int read_control(struct pump *p, struct al_err *err)
     return 0;
 }
 
+static void resize(struct pump *p, struct al_terminal_size size)
+{
+    if (p->job.terminal_fd >= 0) {
+        p->resize = size;
+    } else if (p->job.stdout_fd >= 0 && p->spec->terminal.rows > 0 && size.rows > 0) {
+        al_terminal_resize(p->job.stdout_fd, size);
+    }
+}
+
+/* Its master is the program's stdin and stdout from now on. */
+static void receive_terminal(struct pump *p)
+{
+    int master = al_terminal_receive(p->job.terminal_fd);
+    if (master == -EAGAIN) {
+        return;
+    }
+    al_close_fd(&p->job.terminal_fd);
+    al_close_fd(&p->job.stdout_fd); /* ended from the start */
+    if (master >= 0) {
+        p->job.stdout_fd = master;
+        p->job.stdin_fd = fcntl(master, F_DUPFD_CLOEXEC, 3); /* -1: as if nobody typed */
+        resize(p, p->resize);
+    }
+}
+
 static void take_ctl(struct pump *p)
 {
     al_ctl_clear(p->ctl);
@@ -259,6 +297,10 @@ static void take_ctl(struct pump *p)
         struct al_msg_signal m = {.signo = signo};
         send(p->job.control, data, al_msg_encode_signal(&m, data), MSG_NOSIGNAL);
     }
+    struct al_terminal_size size = al_ctl_take_size(p->ctl);
+    if (size.rows > 0) {
+        resize(p, size);
+    }
 }
 
 /* --- the loop --- */
@@ -266,7 +308,8 @@ static void take_ctl(struct pump *p)
 static bool is_done(const struct pump *p)
 {
     return p->exited && p->job.stdout_fd < 0 && p->job.stderr_fd < 0 && p->job.compile_fd < 0 &&
-           p->job.artifacts_fd < 0 && !has_pending(&p->out[0]) && !has_pending(&p->out[1]);
+           p->job.artifacts_fd < 0 && p->job.terminal_fd < 0 && !has_pending(&p->out[0]) &&
+           !has_pending(&p->out[1]);
 }
 
 static void fill_poll(struct pump *p, bool stdin_full, struct pollfd *fds)
@@ -278,6 +321,7 @@ static void fill_poll(struct pump *p, bool stdin_full, struct pollfd *fds)
         [POLL_STDERR] = has_pending(&p->out[1]) ? -1 : p->job.stderr_fd,
         [POLL_COMPILE] = p->job.compile_fd,
         [POLL_ARTIFACTS] = p->job.artifacts_fd,
+        [POLL_TERMINAL] = p->job.terminal_fd,
         [POLL_STDIN] = stdin_full ? p->job.stdin_fd : -1,
     };
     for (int i = 0; i < POLL_COUNT; i++) {
@@ -306,6 +350,9 @@ static int step(struct pump *p, struct pollfd *fds, struct al_err *err)
     }
     if (fds[POLL_COMPILE].revents && rc == 0) {
         read_compile_output(p);
+    }
+    if (fds[POLL_TERMINAL].revents) {
+        receive_terminal(p);
     }
     if (fds[POLL_ARTIFACTS].revents) {
         al_artifact_reader_drain(&p->artifacts, &p->job.artifacts_fd);

@@ -125,6 +125,26 @@ static void stdin_stays_open(struct al_job_spec *s)
     s->stdin_open = true;
 }
 
+static void terminal(struct al_job_spec *s)
+{
+    s->terminal = (struct al_terminal_size){.rows = 30, .cols = 100};
+    s->stdin_open = true;
+}
+
+static void terminal_output_16m(struct al_job_spec *s)
+{
+    terminal(s);
+    s->quotas.output_bytes = 16 << 20;
+}
+
+static void terminal_of_a_dumb_kind(struct al_job_spec *s)
+{
+    static const struct al_env env[] = {{"TERM", "dumb"}};
+    terminal(s);
+    s->env = env;
+    s->n_env = 1;
+}
+
 static void with_args(struct al_job_spec *s)
 {
     static const char *const args[] = {"a b", "", "ü", "--version"};
@@ -197,6 +217,14 @@ static void check_stderr_cut_at_1000(const struct al_test_run *run)
 static void check_4m(const struct al_test_run *run)
 {
     assert_int_equal(run->out[AL_STDOUT].len, 4 << 20);
+}
+
+static void check_all_bytes(const struct al_test_run *run)
+{
+    assert_int_equal(run->out[AL_STDOUT].len, 256);
+    for (int i = 0; i < 256; i++) {
+        assert_int_equal(run->out[AL_STDOUT].data[i], i);
+    }
 }
 
 static void check_256k_on_stderr(const struct al_test_run *run)
@@ -458,6 +486,47 @@ static const struct row rows[] = {
     {"stdin_through_ctl_to_a_closed_one", AL_TEST_CELLS, "bash", "exec <&-; sleep 0.1; echo ok",
      stdin_stays_open, .caller = {.stdin_text = "unread\n", .stdin_eof = true}, SUCCEEDS,
      .out = "ok\n"},
+
+    /* terminals */
+    {"terminal_on_all_three", AL_TEST_CELLS, "bash",
+     "for fd in 0 1 2; do test -t $fd && echo yes; done; tty", terminal, SUCCEEDS,
+     .out_has = "yes\r\nyes\r\nyes\r\n/dev/pts/"},
+    {"terminal_has_its_size", AL_TEST_CELLS, "bash", "stty size; echo $TERM", terminal, SUCCEEDS,
+     .out = "30 100\r\nxterm-256color\r\n"},
+    {"terminal_of_the_requests_kind", AL_TEST_CELLS, "bash", "echo $TERM", terminal_of_a_dumb_kind,
+     SUCCEEDS, .out = "dumb\r\n"},
+    {"terminal_carries_stderr_too", AL_TEST_CELLS, "bash", "echo a; echo b >&2", terminal, SUCCEEDS,
+     .out = "a\r\nb\r\n"},
+    {"terminal_is_the_controlling_one", AL_TEST_CELLS, "bash", "echo here > /dev/tty", terminal,
+     SUCCEEDS, .out = "here\r\n"},
+    {"terminal_resize", AL_TEST_CELLS, "bash",
+     "trap 'stty size; exit 3' WINCH; echo ready; while :; do sleep 0.01; done", terminal,
+     .caller = {.size_on_output = {41, 73}}, EXITS(3), .out = "ready\r\n41 73\r\n"},
+    {"terminal_interrupt", AL_TEST_CELLS, "python",
+     "import time\ntry:\n    print('ready', flush=True)\n    time.sleep(@NAP@)\n"
+     "except KeyboardInterrupt:\n    print('got')",
+     terminal, .caller = {.stdin_text = "\003", .stdin_on_output = true}, SUCCEEDS,
+     .out = "ready\r\n^Cgot\r\n", .within_ms = 3000},
+    {"terminal_quit", AL_TEST_CELLS, "python",
+     "import time\nprint('ready', flush=True)\ntime.sleep(@NAP@)", terminal,
+     .caller = {.stdin_text = "\034", .stdin_on_output = true}, DIES_OF(3), .out = "ready\r\n^\\",
+     .within_ms = 3000},
+    {"terminal_end_of_input", AL_TEST_CELLS, "bash", "stty -echo; cat; echo end", terminal,
+     .caller = {.stdin_text = "one\n", .stdin_eof = true}, SUCCEEDS, .out_has = "one\r\nend\r\n",
+     .within_ms = 3000},
+    {"terminal_raw_is_8_bit_clean", AL_TEST_CELLS, "python",
+     "import os, tty\ntty.setraw(0)\nos.write(1, bytes(range(256)))", terminal, SUCCEEDS,
+     .check = check_all_bytes},
+    {"terminal_much_output", AL_TEST_CELLS, "python",
+     "import os, tty\ntty.setraw(1)\nn = 4 << 20\nwhile n: n -= os.write(1, bytes(min(n, 65536)))",
+     terminal_output_16m, SUCCEEDS, .check = check_4m},
+    {"terminal_closed_by_the_program", AL_TEST_CELLS, "bash",
+     "exec <&- >&- 2>&-; sleep 0.1; exit 4", terminal, EXITS(4)},
+    {"terminal_job_killed", AL_TEST_CELLS, "bash", "echo ready; sleep @NAP@", terminal,
+     .caller = {.cancel_on_output = true}, IS_KILLED, .within_ms = 1500},
+    {"terminal_and_a_compile_step", AL_TEST_CELLS, "typescript",
+     "process.stdout.write(`${process.stdout.isTTY} ${process.stdout.columns}`)", terminal,
+     SUCCEEDS, .out = "true 100"},
 
     /* control */
     {"cancel_at_once", AL_TEST_CELLS, "python", "import time; time.sleep(@NAP@)",

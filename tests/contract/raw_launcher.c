@@ -186,6 +186,7 @@ static int take_answer(int control, bool artifacts, struct al_launched *ret, cha
     size_t compile = 3 + artifacts;
     assert_in_range(n, compile, compile + 1);
     *ret = (struct al_launched){.control = control,
+                                .terminal_fd = -1,
                                 .stdin_fd = fds[0],
                                 .stdout_fd = fds[1],
                                 .stderr_fd = fds[2],
@@ -247,7 +248,7 @@ bool raw_wait_exit(int control, struct al_msg_exit *ret)
 
 void raw_assert_works(const struct raw_launcher *l)
 {
-    struct al_launched job = {.control = -1};
+    struct al_launched job = {.control = -1, .terminal_fd = -1};
     struct al_msg_exit e = {.ran = false};
     char out[8] = "", refused[AL_RESULT_ERROR_MAX];
     struct al_msg_spawn m = raw_message(AL_CELL_NATIVE, "bash");

@@ -164,7 +164,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
                                        .limits = &config.limits,
                                        .tenant_metadata = NULL,
                                        .stream = call > 0,
-                                       .terminal = call > 1};
+                                       .terminal = {.rows = call > 1 ? 24 : 0}};
     struct al_request *request = NULL;
     struct al_err err = {0};
     if (al_convert_run(&env, (const Airlock__V1__RunRequest *)message, arena, &request, &err) < 0) {

@@ -187,14 +187,22 @@ static void *play(void *arg)
     if (!wait_for(c, &c->started)) {
         return NULL;
     }
+    if (plan->stdin_on_output && !wait_for(c, &c->output)) {
+        return NULL;
+    }
     if (plan->stdin_text) {
         al_ctl_stdin_push(c->ctl, (const uint8_t *)plan->stdin_text, strlen(plan->stdin_text));
     }
     if (plan->stdin_eof) {
         al_ctl_stdin_eof(c->ctl);
     }
-    if ((plan->cancel_on_output || plan->signal_on_output) && !wait_for(c, &c->output)) {
+    if ((plan->cancel_on_output || plan->signal_on_output || plan->size_on_output.rows) &&
+        !wait_for(c, &c->output))
+    {
         return NULL;
+    }
+    if (plan->size_on_output.rows > 0) {
+        al_ctl_resize(c->ctl, plan->size_on_output);
     }
     if (plan->signal_on_output) {
         al_ctl_signal(c->ctl, plan->signal_on_output);

@@ -53,8 +53,10 @@ struct al_test_caller {
     size_t sink_room;                /* the sink takes this much, then nothing; 0: everything */
     int64_t room_after_ms;           /* then everything again */
     const char *stdin_text;          /* pushed once the program has started */
+    bool stdin_on_output;            /* only at the first byte of output */
     bool stdin_eof;
-    int signal_on_output; /* sent at the first byte */
+    int signal_on_output;                   /* sent at the first byte */
+    struct al_terminal_size size_on_output; /* likewise */
 };
 
 void al_test_run(struct al_backend *backend, const struct al_job_spec *spec,

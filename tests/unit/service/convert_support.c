@@ -47,6 +47,6 @@ int test_convert(const Airlock__V1__RunRequest *m, enum test_call call, const ch
                                        .limits = limits,
                                        .tenant_metadata = tenant,
                                        .stream = call != RUN,
-                                       .terminal = call == TERMINAL};
+                                       .terminal = {.rows = call == TERMINAL ? 24 : 0}};
     return al_convert_run(&env, filled, arena, ret, err);
 }

@@ -399,12 +399,44 @@ static void test_convert_run__terminal_needs_pty(void **state)
     Airlock__V1__RunRequest m = {0};
     test_fill_strings(&m);
     const struct al_convert_env env = {
-        .registry = &one, .limits = &config.limits, .stream = true, .terminal = true};
+        .registry = &one, .limits = &config.limits, .stream = true, .terminal = {24, 80}};
     struct al_request *request = NULL;
     struct al_err err = {0};
     assert_true(al_convert_run(&env, &m, arena, &request, &err) < 0);
     assert_int_equal(err.code, AL_ERR_FAILED_PRECONDITION);
     assert_string_equal(err.text, "terminal: backend full lacks the capability pty");
+}
+
+static void test_convert_terminal__sides(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t rows, cols;
+        struct al_terminal_size size;
+        const char *error;
+    } sides[] = {
+        {0, 0, {24, 80}, NULL},
+        {1, 1, {1, 1}, NULL},
+        {65535, 65535, {65535, 65535}, NULL},
+        {65536, 80, {0}, "resize.rows: 65536, at most 65535"},
+        {24, 4294967295, {0}, "resize.cols: 4294967295, at most 65535"},
+    };
+    for (size_t i = 0; i < sizeof sides / sizeof sides[0]; i++) {
+        Airlock__V1__TerminalSize m = AIRLOCK__V1__TERMINAL_SIZE__INIT;
+        struct al_terminal_size size = {0};
+        struct al_err err = {0};
+        m.rows = sides[i].rows;
+        m.cols = sides[i].cols;
+        int r = al_convert_terminal("resize", &m, &size, &err);
+        if (sides[i].error) {
+            assert_int_equal(err.code, AL_ERR_INVALID_ARGUMENT);
+            assert_string_equal(err.text, sides[i].error);
+        } else {
+            assert_int_equal(r, 0);
+            assert_int_equal(size.rows, sides[i].size.rows);
+            assert_int_equal(size.cols, sides[i].size.cols);
+        }
+    }
 }
 
 int main(void)
@@ -432,6 +464,7 @@ int main(void)
         cmocka_unit_test(test_convert_run__says_when_the_arena_is_too_small),
         cmocka_unit_test(test_convert_run__names_no_backend_when_there_is_none),
         cmocka_unit_test(test_convert_run__terminal_needs_pty),
+        cmocka_unit_test(test_convert_terminal__sides),
         cmocka_unit_test(test_convert_job_id__takes_sixteen_lower_case_digits),
     };
     return cmocka_run_group_tests_name("convert", single, set_up, NULL);
