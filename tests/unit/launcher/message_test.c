@@ -1,5 +1,6 @@
 #include "backends/launcher/message.h"
 
+#include <dirent.h>
 #include <endian.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -259,6 +260,37 @@ static void test_other_types(void **state)
     }
 }
 
+/* --- the fuzzer's seeds --- */
+
+#define SEEDS "tests/fuzz/corpus/message"
+
+static bool is_message(const uint8_t *data, size_t len)
+{
+    static union message m;
+    return decode_exact(al_msg_type(data, len), data, len, &m) == 0;
+}
+
+/* One that a change of the codec has left behind fuzzes nothing. */
+static void test_seeds__are_messages(void **state)
+{
+    (void)state;
+    DIR *d = opendir(SEEDS);
+    int n = 0;
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d)) != NULL;) {
+        static uint8_t data[AL_MSG_BYTES_MAX];
+        char path[sizeof SEEDS + sizeof e->d_name + 1];
+        snprintf(path, sizeof path, "%s/%s", SEEDS, e->d_name);
+        FILE *f = e->d_name[0] == '.' ? NULL : fopen(path, "re");
+        if (f && !is_message(data, fread(data, 1, sizeof data, f))) {
+            fail_msg("%s is no message", path);
+        }
+        n += f ? fclose(f) == 0 : 0;
+    }
+    closedir(d);
+    assert_true(n >= AL_MSG_USAGE);
+}
+
 /* --- a byte string put in the place of a field --- */
 
 struct bad_row {
@@ -471,6 +503,7 @@ int main(void)
         cmocka_unit_test(test_hello__runtime_needs_name_version_and_file),
         cmocka_unit_test(test_decode__longer_than_any_message),
         cmocka_unit_test(test_type__of_too_little),
+        cmocka_unit_test(test_seeds__are_messages),
     };
     static const struct {
         const char *name;
