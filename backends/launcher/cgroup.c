@@ -11,6 +11,7 @@
 
 #include "backends/base/cleanup.h"
 #include "backends/base/clock.h"
+#include "backends/base/io.h"
 
 #define LOCK_MS 3000 /* a dead launcher's reaper sweeps for a second at most */
 
@@ -129,6 +130,18 @@ static int open_dir(struct al_cgroups *groups, const char *controller, const cha
     return (int)groups->n_dirs++;
 }
 
+/* All jobs together weigh a group for each processor: by default they would weigh as much as one
+ * process of whatever else the machine runs, airlockd first. A failure only leaves it at that. */
+static void weigh_folder(const struct al_cgroups *groups)
+{
+    char text[32];
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    long shares = AL_CGROUP_SHARES * (processors > 0 ? processors : 1);
+    snprintf(text, sizeof text, "%ld",
+             shares < AL_CGROUP_SHARES_MAX ? shares : AL_CGROUP_SHARES_MAX);
+    al_io_write_file(groups->dirs[groups->cpu].fd, "cpu.shares", text);
+}
+
 int al_cgroups_init(struct al_cgroups *groups, const char *parent, const char *instance,
                     struct al_err *err)
 {
@@ -142,5 +155,6 @@ int al_cgroups_init(struct al_cgroups *groups, const char *parent, const char *i
         }
         *indices[i] = index;
     }
+    weigh_folder(groups);
     return 0;
 }

@@ -13,6 +13,10 @@
 
 #define AL_CGROUP_DIRS_MAX 4
 
+/* Version 1's cpu.shares of a new group, and the most; the kernel's own. */
+#define AL_CGROUP_SHARES     1024
+#define AL_CGROUP_SHARES_MAX 262144
+
 struct al_cgroup_usage {
     int64_t cpu_us;
     uint64_t memory_peak_bytes;
@@ -40,6 +44,9 @@ struct al_cgroup_ops {
     int64_t (*cpu_us)(const struct al_cgroups *groups, const char *name);
     /* True when it is certain that no counted process is in the group. */
     bool (*is_empty)(const struct al_cgroups *groups, const char *name);
+    /* Sets the group's share of the processors, in percent of a new group's. NULL: all groups are
+     * equal. A failure only leaves the share as it was. */
+    void (*share)(const struct al_cgroups *groups, const char *name, uint32_t percent);
     /* What cannot be read stays 0. */
     void (*usage)(const struct al_cgroups *groups, const char *name, struct al_cgroup_usage *ret);
     /* Removes the group. 0 also when there is none; -EBUSY while a dying process holds it. */

@@ -142,6 +142,11 @@ static bool is_empty_v1(const struct al_cgroups *groups, const char *name)
            strcmp(text, "0\n") == 0;
 }
 
+static void share_v1(const struct al_cgroups *groups, const char *name, uint32_t percent)
+{
+    write_value(groups->dirs[groups->cpu].fd, name, "cpu.shares", AL_CGROUP_SHARES * percent / 100);
+}
+
 static void usage_v1(const struct al_cgroups *groups, const char *name, struct al_cgroup_usage *ret)
 {
     int memory = groups->dirs[groups->memory].fd;
@@ -231,6 +236,7 @@ const struct al_cgroup_ops al_cgroup_v1_ops = {
     .join = join_v1,
     .cpu_us = cpu_us_v1,
     .is_empty = is_empty_v1,
+    .share = share_v1,
     .usage = usage_v1,
     .remove = remove_v1,
     .sweep = sweep_v1,

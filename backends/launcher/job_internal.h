@@ -55,8 +55,9 @@ struct al_job {
     int64_t stage_started_ns;
     int64_t wall_deadline_ns;
     int64_t collect_deadline_ns;
-    int64_t cpu_told_us;   /* by the last USAGE */
-    int64_t cpu_before_us; /* what making the cell has cost; not the program's */
+    uint32_t share_percent; /* of the processors, beside a new job; 0: it is new */
+    int64_t cpu_told_us;    /* by the last USAGE */
+    int64_t cpu_before_us;  /* what making the cell has cost; not the program's */
     struct al_msg_exit exit;
 };
 

@@ -85,10 +85,30 @@ static void test_children_for_the_launcher__it_ends(void **state)
     raw_stop(&l);
 }
 
+/* What burns yields to what is new. */
+static void test_much_cpu_used__the_share_falls(void **state)
+{
+    (void)state;
+    struct raw_launcher l;
+    struct al_launched job;
+    int least = 100, most = 0;
+    raw_start(&l);
+    run_until_ready(&l, AL_CELL_NATIVE, "echo; while :; do :; done", &job);
+    for (int i = 0; i < 100 && least != 25; i++) {
+        usleep(50000);
+        raw_shares(&l, &least, &most);
+    }
+    assert_int_equal(least, 25);
+    assert_int_equal(most, 100); /* those made ahead */
+    al_launched_close(&job);
+    raw_stop(&l);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_inotify_used_up__roots_is_not),
+        cmocka_unit_test(test_much_cpu_used__the_share_falls),
         cmocka_unit_test(test_children_for_the_launcher__it_ends),
     };
     struct sigaction ignore = {.sa_handler = SIG_IGN};

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -282,6 +283,36 @@ int raw_count_cgroups(const struct raw_launcher *l)
     found = 0;
     nftw("/sys/fs/cgroup", visit, 8, FTW_PHYS);
     return found;
+}
+
+static int least, most;
+
+static int visit_share(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    const char *file = path + at->base;
+    int usual = strcmp(file, "cpu.shares") == 0 ? 1024 : strcmp(file, "cpu.weight") == 0 ? 100 : 0;
+    const char *below = usual ? strstr(path, wanted) : NULL;
+    const char *group = below ? strchr(below, '/') : NULL;
+    char text[32];
+    if (type == FTW_F && group && group + 1 != file &&
+        al_io_read_file(AT_FDCWD, path, text, sizeof text) > 0)
+    {
+        int percent = (int)(strtol(text, NULL, 10) * 100 / usual);
+        least = percent < least ? percent : least;
+        most = percent > most ? percent : most;
+    }
+    return 0;
+}
+
+void raw_shares(const struct raw_launcher *l, int *ret_least, int *ret_most)
+{
+    wanted = l->instance;
+    least = INT_MAX;
+    most = 0;
+    nftw("/sys/fs/cgroup", visit_share, 8, FTW_PHYS);
+    *ret_least = least;
+    *ret_most = most;
 }
 
 bool raw_no_cgroups(const struct raw_launcher *l, int64_t ms)

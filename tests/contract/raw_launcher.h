@@ -58,6 +58,10 @@ void raw_assert_works(const struct raw_launcher *l);
 /* How many folders of cgroups this instance has left. */
 int raw_count_cgroups(const struct raw_launcher *l);
 
+/* The least and the most CPU weight that a group of this instance has, in percent of a new one's.
+ */
+void raw_shares(const struct raw_launcher *l, int *ret_least, int *ret_most);
+
 /* Waits at most `ms` until no process has the text in its command line. */
 bool raw_all_gone(const char *text, int64_t ms);
 bool raw_no_cgroups(const struct raw_launcher *l, int64_t ms);

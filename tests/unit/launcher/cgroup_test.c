@@ -209,6 +209,41 @@ static void test_usage__counts_cpu(void **state)
     assert_int_equal(usage.oom_kills, 0);
 }
 
+/* A group's weight beside others, in percent of the kernel's default. */
+static int weight_of(const char *name)
+{
+    static const struct {
+        const char *file;
+        int usual;
+    } versions[] = {{"cpu.shares", 1024}, {"cpu.weight", 100}};
+    char path[64], text[32];
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s", name, versions[i].file);
+        if (al_io_read_file(groups.dirs[groups.cpu].fd, path, text, sizeof text) > 0) {
+            return (int)(strtol(text, NULL, 10) * 100 / versions[i].usual);
+        }
+    }
+    return -1;
+}
+
+static void test_share__of_a_new_group_and_less(void **state)
+{
+    (void)state;
+    make("a");
+    make("b");
+    assert_int_equal(weight_of("a"), 100);
+    groups.ops->share(&groups, "a", 25);
+    assert_int_equal(weight_of("a"), 25);
+    assert_int_equal(weight_of("b"), 100);
+    groups.ops->share(&groups, "none", 25); /* gone already: nothing happens */
+}
+
+static void test_share__all_jobs_have_one_for_each_processor(void **state)
+{
+    (void)state;
+    assert_int_equal(weight_of("."), 100 * sysconf(_SC_NPROCESSORS_ONLN));
+}
+
 static void touch(size_t mb)
 {
     char *p = mmap(NULL, mb << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -303,6 +338,8 @@ int main(void)
         TEST(test_remove__none_busy_empty),
         TEST(test_usage__of_none_is_nothing),
         TEST(test_usage__counts_cpu),
+        TEST(test_share__of_a_new_group_and_less),
+        TEST(test_share__all_jobs_have_one_for_each_processor),
         TEST(test_memory__below_and_above_the_limit),
         TEST(test_limit__below_what_is_used),
         TEST(test_pids__denied_are_counted_and_the_sweep_kills_all),
