@@ -39,8 +39,8 @@ struct al_msg_spawn raw_message(enum al_cell_kind kind, const char *language);
 /* Sends SPAWN with both fds, which stay the caller's. 0 or -errno. */
 int raw_send(const struct raw_launcher *l, const struct al_msg_spawn *m, int control, int bundle);
 
-/* Starts a job of that code, with the glob "*" if the message has artifact_bytes; on REFUSED the error's text is in `ret_refused` (256 bytes) and -1 is
- * returned. */
+/* Starts a job of that code, with the glob "*" if the message has artifact_bytes; on REFUSED the
+ * error's text is in `ret_refused` (256 bytes) and -1 is returned. */
 int raw_run(const struct raw_launcher *l, const struct al_msg_spawn *m, const char *code,
             struct al_launched *ret, char *ret_refused);
 
