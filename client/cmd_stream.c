@@ -11,6 +11,7 @@
 #include "client/exit_code.h"
 #include "client/output.h"
 #include "client/request.h"
+#include "client/terminal.h"
 
 #define INPUT_BYTES  ((size_t)32 << 10)
 #define END_GRACE_MS 2000 /* for the end of the call after the result */
@@ -19,9 +20,18 @@
 struct input {
     struct al_stream *stream;
     int stop;
+    int size; /* the terminal has another one; -1: nobody asks */
     pthread_t thread;
     bool started;
 };
+
+static int send_size(const struct input *input)
+{
+    uint32_t rows, cols;
+    al_terminal_take_change(input->size);
+    al_terminal_size(&rows, &cols);
+    return rows > 0 ? al_stream_send_resize(input->stream, rows, cols, -1) : 0;
+}
 
 static void *forward_input(void *arg)
 {
@@ -29,9 +39,16 @@ static void *forward_input(void *arg)
     uint8_t bytes[INPUT_BYTES];
     for (;;) {
         struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN},
-                               {.fd = input->stop, .events = POLLIN}};
-        if (TEMP_FAILURE_RETRY(poll(fds, 2, -1)) < 0 || fds[1].revents) {
+                               {.fd = input->stop, .events = POLLIN},
+                               {.fd = input->size, .events = POLLIN}};
+        if (TEMP_FAILURE_RETRY(poll(fds, 3, -1)) < 0 || fds[1].revents) {
             return NULL;
+        }
+        if (fds[2].revents && send_size(input) < 0) {
+            return NULL;
+        }
+        if (!fds[0].revents) {
+            continue;
         }
         ssize_t got = TEMP_FAILURE_RETRY(read(STDIN_FILENO, bytes, sizeof bytes));
         if (got < 0 && errno == EAGAIN) {
@@ -135,23 +152,32 @@ static int conclude(const struct al_cli *cli, const struct al_stream *stream,
     return al_cli_call_failed(cli, status);
 }
 
-static int stream(struct al_cli *cli, Airlock__V1__RunRequest *request, int folder)
+static int stream(struct al_cli *cli, Airlock__V1__RunRequest *request, int folder, int size_fd)
 {
-    struct input input = {.stop = -1};
+    struct input input = {.stop = -1, .size = size_fd};
     struct outcome outcome = {0};
     Airlock__V1__StreamStart start = AIRLOCK__V1__STREAM_START__INIT;
+    Airlock__V1__TerminalSize size = AIRLOCK__V1__TERMINAL_SIZE__INIT;
     struct al_stream *s = al_stream_create(cli->client, &cli->call);
     const char *file = cli->options->run.file;
     bool code_from_stdin = file && strcmp(file, "-") == 0;
     start.request = request;
+    if (cli->options->run.tty) {
+        al_terminal_size(&size.rows, &size.cols);
+        start.terminal = &size;
+    }
     int rc = s ? al_stream_send_start(s, &start, -1) : -ENOMEM;
     if (rc == 0) {
         rc = code_from_stdin ? al_stream_half_close(s, -1) : start_input(&input, s);
+    }
+    if (rc == 0 && cli->options->run.tty) {
+        rc = al_terminal_enter();
     }
     int code = AL_EXIT_AIRLOCK;
     if (rc == 0 || rc == -EPIPE) {
         follow(cli->options, s, &outcome);
         drain(s);
+        al_terminal_leave();
         code = conclude(cli, s, &outcome, folder);
     } else {
         al_output_error("the stream cannot start: %s", strerror(-rc));
@@ -177,10 +203,11 @@ int al_cmd_stream(const struct al_options *options)
         al_output_error("%s", err.text);
         return AL_EXIT_AIRLOCK;
     }
+    al_auto_close int size_fd = options->run.tty ? al_terminal_watch_size() : -1;
     if (!al_cli_connect(&cli, options)) {
         return AL_EXIT_AIRLOCK;
     }
-    int code = stream(&cli, request, folder);
+    int code = stream(&cli, request, folder, size_fd);
     al_cli_disconnect(&cli);
     return code;
 }

@@ -79,8 +79,12 @@ static const char stream[] =
     "Usage: airlock stream [OPTION...] {FILE | - | -e CODE} [-- ARG...]\n"
     "\n"
     "Runs a program, forwards standard input to it and prints its output as it comes.\n"
-    "With --json, one JSON document a line for each message.\n" RUN_OPTIONS GLOBAL_OPTIONS
-        EXIT_CODES;
+    "With --json, one JSON document a line for each message.\n"
+    "\n"
+    "  -t, --tty               give the program a terminal: of the size of this one, if it is "
+    "one,\n"
+    "                          and every key goes to the program, Ctrl-C too\n" RUN_OPTIONS
+        GLOBAL_OPTIONS EXIT_CODES;
 
 static const char kill[] = "Usage: airlock kill [OPTION...] JOB\n"
                            "\n"

@@ -12,6 +12,7 @@
 
 #include "backends/base/cleanup.h"
 #include "client/exit_code.h"
+#include "client/terminal.h"
 
 #define GRACE_MS 1000
 
@@ -46,6 +47,7 @@ static void *watch_signals(void *arg)
     atomic_store(&interrupt->signo, signo);
     al_client_cancel(interrupt->client);
     if (!wait_for_stop(interrupt, GRACE_MS)) {
+        al_terminal_leave();
         _exit(AL_EXIT_SIGNAL + signo);
     }
     return NULL;

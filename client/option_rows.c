@@ -16,9 +16,10 @@
 #define PIDS_MAX    (1024 * 1024)
 #define JOBS_MAX    1000 /* of one page, by the proto */
 
-#define ANY  (~0U)
-#define RUN  (1U << AL_COMMAND_RUN | 1U << AL_COMMAND_STREAM)
-#define JOBS (1U << AL_COMMAND_JOBS)
+#define ANY    (~0U)
+#define RUN    (1U << AL_COMMAND_RUN | 1U << AL_COMMAND_STREAM)
+#define JOBS   (1U << AL_COMMAND_JOBS)
+#define STREAM (1U << AL_COMMAND_STREAM)
 
 static int check_tenant(const char *what, const char *value, struct al_err *err)
 {
@@ -81,6 +82,7 @@ const struct al_option_row al_option_rows[] = {
     {"file", RUN_AT(files), check_file, AL_OPTION_LIST, RUN, 0, 0},
     {"env", RUN_AT(env), check_env, AL_OPTION_LIST, RUN, 0, 0},
     {"stdin", RUN_AT(forward_stdin), NULL, AL_OPTION_FLAG, RUN, 0, 0},
+    {"tty", RUN_AT(tty), NULL, AL_OPTION_FLAG, STREAM, 0, 't'},
     {"inputs", RUN_AT(inputs), check_inputs, AL_OPTION_STRING, RUN, 0, 0},
     {"workdir", RUN_AT(workdir), NULL, AL_OPTION_STRING, RUN, 0, 0},
     {"backend", RUN_AT(backend), NULL, AL_OPTION_STRING, RUN, 0, 0},

@@ -55,6 +55,7 @@ struct al_run_options {
     const char *workdir;     /* NULL: the server's */
     const char *backend;     /* NULL: the server's */
     bool forward_stdin;      /* run */
+    bool tty;                /* stream */
     bool no_cache;           /* run */
     bool stats;
     uint32_t memory_mb, pids, disk_mb; /* 0: the server's default, as in the next line */
