@@ -15,18 +15,18 @@
 #include "backends/api/backend.h"
 #include "backends/base/cleanup.h"
 #include "backends/base/io.h"
-#include "backends/launcher/barrier.h"
 #include "backends/launcher/child.h"
 #include "backends/launcher/rootfs.h"
 
-#define LOCAL_FLAGS  (CLONE_NEWPID | CLONE_NEWNS)
-#define NATIVE_FLAGS (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS)
+#define NATIVE_FLAGS \
+    (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
+#define LOCAL_FLAGS (CLONE_NEWPID | CLONE_NEWNS)
 
 uint32_t al_cell_layers(enum al_cell_kind kind, const struct al_cgroups *cgroups)
 {
     uint32_t layers = AL_LAYER_PIDNS | AL_LAYER_MOUNTNS | AL_LAYER_OWN_UID |
                       AL_LAYER_NO_CAPABILITIES | AL_LAYER_NO_NEW_PRIVS | AL_LAYER_RLIMITS |
-                      cgroups->ops->layers;
+                      cgroups->layers;
     if (kind == AL_CELL_NATIVE) {
         layers |= AL_LAYER_USERNS | AL_LAYER_NETNS | AL_LAYER_IPCNS | AL_LAYER_UTSNS |
                   AL_LAYER_CGROUPNS | AL_LAYER_PIVOT_ROOT | AL_LAYER_SECCOMP;
@@ -34,12 +34,13 @@ uint32_t al_cell_layers(enum al_cell_kind kind, const struct al_cgroups *cgroups
     return layers;
 }
 
-/* fork with namespaces and a pidfd: 0 in the child. */
-static pid_t clone_process(uint64_t flags, int *ret_pidfd)
+/* fork with namespaces and a pidfd, into the cgroup unless it is -1: 0 in the child. */
+static pid_t clone_process(uint64_t flags, int cgroup, int *ret_pidfd)
 {
-    struct clone_args args = {.flags = flags | CLONE_PIDFD,
+    struct clone_args args = {.flags = flags | CLONE_PIDFD | (cgroup < 0 ? 0 : CLONE_INTO_CGROUP),
                               .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
-                              .exit_signal = SIGCHLD};
+                              .exit_signal = SIGCHLD,
+                              .cgroup = cgroup < 0 ? 0 : (uint64_t)cgroup};
     return (pid_t)syscall(SYS_clone3, &args, sizeof args);
 }
 
@@ -51,7 +52,7 @@ static pid_t clone_owned(uint64_t flags, unsigned owner, int *ret_pidfd)
     if (seteuid(owner) < 0) {
         return -1;
     }
-    pid_t pid = al_child_raise_capabilities() < 0 ? -1 : clone_process(flags, ret_pidfd);
+    pid_t pid = al_child_raise_capabilities() < 0 ? -1 : clone_process(flags, -1, ret_pidfd);
     if (pid == 0) {
         return 0;
     }
@@ -64,18 +65,10 @@ static pid_t clone_owned(uint64_t flags, unsigned owner, int *ret_pidfd)
     return pid;
 }
 
-uint64_t al_cell_side_flags(void)
-{
-    return al_barrier_flags(AL_BARRIER_NETNS, CLONE_NEWNET) |
-           al_barrier_flags(AL_BARRIER_IPCNS, CLONE_NEWIPC) |
-           al_barrier_flags(AL_BARRIER_UTSNS, CLONE_NEWUTS);
-}
-
 static pid_t clone_init(enum al_cell_kind kind, unsigned init_uid, int *ret_pidfd)
 {
-    return kind == AL_CELL_NATIVE
-               ? clone_owned(NATIVE_FLAGS | al_cell_side_flags(), init_uid, ret_pidfd)
-               : clone_process(LOCAL_FLAGS, ret_pidfd);
+    return kind == AL_CELL_NATIVE ? clone_owned(NATIVE_FLAGS, init_uid, ret_pidfd)
+                                  : clone_process(LOCAL_FLAGS, -1, ret_pidfd);
 }
 
 static int clone_error(struct al_err *err)
@@ -168,15 +161,33 @@ out:
     return rc;
 }
 
+/* What the process is to be cloned into: -1 when it makes and joins its groups by itself. */
+static int open_cgroup(const struct al_cell_plan *plan, enum al_role role, int *ret,
+                       struct al_err *err)
+{
+    const struct al_cgroup_ops *ops = plan->cgroups->ops;
+    if (!ops->open) {
+        *ret = -1;
+        return 0;
+    }
+    int rc = al_role_is_first(role) ? ops->make(plan->cgroups, plan->name, err) : 0;
+    int fd = rc < 0 ? rc : ops->open(plan->cgroups, plan->name, role != AL_ROLE_SETTER, err);
+    if (fd < 0) {
+        return fd;
+    }
+    *ret = fd;
+    return 0;
+}
+
 /* Children of the launcher are born into the cell's pid namespace until it comes back to its own.
  */
-static pid_t clone_into(const struct al_cell *cell, int *ret_pidfd, struct al_err *err)
+static pid_t clone_into(const struct al_cell *cell, int cgroup, int *ret_pidfd, struct al_err *err)
 {
     al_auto_close int own = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
     if (own < 0 || setns(cell->init_pidfd, CLONE_NEWPID) < 0) {
         return al_err_errno(err, errno, "cannot enter the cell's pid namespace");
     }
-    pid_t pid = clone_process(0, ret_pidfd);
+    pid_t pid = clone_process(0, cgroup, ret_pidfd);
     if (pid == 0) {
         return 0;
     }
@@ -192,7 +203,13 @@ int al_cell_start(const struct al_cell_plan *plan, const struct al_cell *cell, e
                   int assign_fd, int status_fd, struct al_process *ret, struct al_err *err)
 {
     int pidfd = -1;
-    pid_t pid = role == AL_ROLE_SETTER ? clone_process(0, &pidfd) : clone_into(cell, &pidfd, err);
+    al_auto_close int cgroup = -1;
+    int rc = open_cgroup(plan, role, &cgroup, err);
+    if (rc < 0) {
+        return rc;
+    }
+    pid_t pid = role == AL_ROLE_SETTER ? clone_process(0, cgroup, &pidfd)
+                                       : clone_into(cell, cgroup, &pidfd, err);
     if (pid == 0) {
         al_program_main(plan, cell, role, assign_fd, status_fd);
     }

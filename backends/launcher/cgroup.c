@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -11,12 +10,11 @@
 
 #include "backends/base/cleanup.h"
 #include "backends/base/clock.h"
-#include "backends/base/io.h"
+#include "backends/launcher/cgroup_internal.h"
 
 #define LOCK_MS 3000 /* a dead launcher's reaper sweeps for a second at most */
 
-/* True when `list` (comma-separated, ending at a space, newline, colon or NUL) has the word. */
-static bool has_word(const char *list, const char *word)
+bool al_cgroup_has_word(const char *list, const char *word)
 {
     size_t n = strlen(word);
     for (;;) {
@@ -24,14 +22,15 @@ static bool has_word(const char *list, const char *word)
         if (len == n && memcmp(list, word, n) == 0) {
             return true;
         }
-        if (list[len] != ',') {
+        if (list[len] != ',' && list[len] != ' ') {
             return false;
         }
         list += len + 1;
     }
 }
 
-/* The launcher's own group in the controller's hierarchy, "/" when it cannot be told. */
+/* The launcher's own group in the hierarchy, "/" when it cannot be told. A line is
+ * "number:controllers:path"; version 2's has no controllers. */
 static void own_group(const char *controller, char *ret, size_t size)
 {
     snprintf(ret, size, "/");
@@ -40,7 +39,9 @@ static void own_group(const char *controller, char *ret, size_t size)
     while (f && fgets(line, sizeof line, f)) {
         char *names = strchr(line, ':');
         char *path = names ? strchr(names + 1, ':') : NULL;
-        if (path && has_word(names + 1, controller)) {
+        if (path &&
+            (controller ? al_cgroup_has_word(names + 1, controller) : strncmp(line, "0::", 3) == 0))
+        {
             path[strcspn(path, "\n")] = '\0';
             snprintf(ret, size, "%s", path + 1);
             return;
@@ -48,26 +49,51 @@ static void own_group(const char *controller, char *ret, size_t size)
     }
 }
 
-/* Where the controller's version 1 hierarchy is mounted, and which of its folders is the mount's
- * root. */
-static bool find_mount(const char *controller, char *ret_point, char *ret_root, size_t size)
+struct mount_point {
+    char at[256];
+    char root[256]; /* which of the hierarchy's folders is mounted there */
+};
+
+static bool find_mount(const char *controller, struct mount_point *ret)
 {
+    const char *type = controller ? " - cgroup " : " - cgroup2 ";
     al_auto_fclose FILE *f = fopen("/proc/self/mountinfo", "re");
     char line[4096];
     while (f && fgets(line, sizeof line, f)) {
-        char *type = strstr(line, " - cgroup ");
-        char root[256], point[256];
-        if (!type || sscanf(line, "%*s %*s %*s %255s %255s", root, point) != 2) {
+        char *found = strstr(line, type);
+        if (!found || sscanf(line, "%*s %*s %*s %255s %255s", ret->root, ret->at) != 2) {
             continue;
         }
-        char *options = strchr(type + strlen(" - cgroup "), ' ');
-        if (options && has_word(options + 1, controller)) {
-            snprintf(ret_point, size, "%s", point);
-            snprintf(ret_root, size, "%s", root);
+        char *options = strchr(found + strlen(type), ' ');
+        if (!controller || (options && al_cgroup_has_word(options + 1, controller))) {
             return true;
         }
     }
     return false;
+}
+
+bool al_cgroup_is_mounted(const char *controller)
+{
+    struct mount_point mount;
+    return find_mount(controller, &mount);
+}
+
+bool al_cgroup_path(const char *controller, const char *parent, char ret[AL_CGROUP_PATH_MAX])
+{
+    struct mount_point mount;
+    char own[AL_CGROUP_PATH_MAX];
+    if (!find_mount(controller, &mount)) {
+        return false;
+    }
+    own_group(controller, own, sizeof own);
+    const char *below = parent[0] ? parent : own;
+    size_t n = strlen(mount.root);
+    if (!parent[0] && n > 1 && strncmp(own, mount.root, n) == 0) {
+        below = own + n;
+    }
+    below += strspn(below, "/");
+    int len = snprintf(ret, AL_CGROUP_PATH_MAX, "%s%s%s", mount.at, *below ? "/" : "", below);
+    return len < AL_CGROUP_PATH_MAX;
 }
 
 /* Opens (and makes) an instance's folder and locks it. The lock belongs to the launcher and its
@@ -93,32 +119,17 @@ static int lock_dir(const char *path, struct al_err *err)
                       "the cgroup %s belongs to another launcher of this data-dir", path);
 }
 
-/* Opens (and makes) the instance's folder of a controller; the index of it, or -errno. */
-static int open_dir(struct al_cgroups *groups, const char *controller, const char *parent,
-                    const char *instance, struct al_err *err)
+int al_cgroup_add_dir(struct al_cgroups *groups, const char *base, const char *instance,
+                      struct al_err *err)
 {
-    char point[256], root[256], own[512], path[1200];
-    if (!find_mount(controller, point, root, sizeof point)) {
-        return al_err_set(
-            err, AL_ERR_FAILED_PRECONDITION,
-            "no cgroup v1 hierarchy with the controller '%s' is mounted (v2 is not supported yet)",
-            controller);
-    }
-    own_group(controller, own, sizeof own);
-    const char *below = parent[0] ? parent : own;
-    size_t n = strlen(root);
-    if (!parent[0] && n > 1 && strncmp(own, root, n) == 0) {
-        below = own + n;
-    }
-    below += strspn(below, "/");
-    int len =
-        snprintf(path, sizeof path, "%s%s%s/airlock-%s", point, *below ? "/" : "", below, instance);
+    char path[AL_CGROUP_PATH_MAX + 64];
+    int len = snprintf(path, sizeof path, "%s/airlock-%s", base, instance);
     if (len >= (int)sizeof groups->dirs[0].path) {
         return al_err_set(err, AL_ERR_FAILED_PRECONDITION, "the cgroup path %s is too long", path);
     }
     for (size_t i = 0; i < groups->n_dirs; i++) {
         if (strcmp(groups->dirs[i].path, path) == 0) {
-            return (int)i; /* cpu and cpuacct share a hierarchy on most machines */
+            return (int)i; /* some controllers of version 1 share a hierarchy */
         }
     }
     int fd = lock_dir(path, err);
@@ -134,27 +145,20 @@ static int open_dir(struct al_cgroups *groups, const char *controller, const cha
  * process of whatever else the machine runs, airlockd first. A failure only leaves it at that. */
 static void weigh_folder(const struct al_cgroups *groups)
 {
-    char text[32];
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    long shares = AL_CGROUP_SHARES * (processors > 0 ? processors : 1);
-    snprintf(text, sizeof text, "%ld",
-             shares < AL_CGROUP_SHARES_MAX ? shares : AL_CGROUP_SHARES_MAX);
-    al_io_write_file(groups->dirs[groups->cpu].fd, "cpu.shares", text);
+    groups->ops->share(groups, ".", 100 * (uint32_t)(processors > 0 ? processors : 1));
 }
 
+/* A controller is in one hierarchy only: where version 1 has memory, version 2 has nothing that a
+ * job could be limited with. */
 int al_cgroups_init(struct al_cgroups *groups, const char *parent, const char *instance,
                     struct al_err *err)
 {
-    *groups = (struct al_cgroups){.ops = &al_cgroup_v1_ops};
-    static const char *const controllers[] = {"memory", "pids", "cpu", "cpuacct"};
-    int *const indices[] = {&groups->memory, &groups->pids, &groups->cpu, &groups->cpuacct};
-    for (size_t i = 0; i < 4; i++) {
-        int index = open_dir(groups, controllers[i], parent, instance, err);
-        if (index < 0) {
-            return index;
-        }
-        *indices[i] = index;
+    bool v2 = !al_cgroup_is_mounted("memory") && al_cgroup_is_mounted(NULL);
+    int rc = v2 ? al_cgroups_init_v2(groups, parent, instance, err)
+                : al_cgroups_init_v1(groups, parent, instance, err);
+    if (rc == 0) {
+        weigh_folder(groups);
     }
-    weigh_folder(groups);
-    return 0;
+    return rc;
 }

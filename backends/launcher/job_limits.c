@@ -64,7 +64,7 @@ static void lower_share(struct al_job *job, int64_t cpu_us)
     const struct al_cgroup_ops *ops = job->jobs->cgroups->ops;
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         if (cpu_us >= steps[i].from_us) {
-            if (ops->share && job->share_percent != steps[i].percent) {
+            if (job->share_percent != steps[i].percent) {
                 job->share_percent = steps[i].percent;
                 ops->share(job->jobs->cgroups, job->name, steps[i].percent);
             }

@@ -1,12 +1,13 @@
 /*
  * Theory of operation. The program's process is the launcher's child, born in the cell's pid
- * namespace. While init builds the cell it makes and joins the cell's cgroups, still as root of the
- * host; then it enters init's other namespaces, becomes the job's user, gives every privilege away
- * and loads the seccomp filter: what waits for an assignment, at once or, in a cell made ahead,
- * much later, is as confined as the program will be. With the assignment come the job's limits,
- * pipes and bundle. Only now does it touch a byte of the request: it unpacks the bundle into the
- * workdir, so that this is charged to the job and bounded by its limits, sets rlimits, and execs.
- * Whatever fails is reported over the status pipe.
+ * namespace, and where the kernel can in the cell's cgroup. Elsewhere it makes and joins the cell's
+ * cgroups while init builds the cell, still as root of the host. Then it enters init's other
+ * namespaces, becomes the job's user, gives every privilege away and loads the seccomp filter: what
+ * waits for an assignment, at once or, in a cell made ahead, much later, is as confined as the
+ * program will be. With the assignment come the job's limits, pipes and bundle. Only now does it
+ * touch a byte of the request: it unpacks the bundle into the workdir, so that this is charged to
+ * the job and bounded by its limits, sets rlimits, and execs. Whatever fails is reported over the
+ * status pipe.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +26,6 @@
 #include "backends/base/cleanup.h"
 #include "backends/base/clock.h"
 #include "backends/base/io.h"
-#include "backends/launcher/barrier.h"
 #include "backends/launcher/child.h"
 #include "backends/launcher/collect.h"
 #include "backends/launcher/prestart.h"
@@ -39,11 +39,10 @@ static int enter_namespaces(const struct al_cell_plan *plan, const struct al_cel
 {
     int flags = CLONE_NEWNS;
     if (plan->kind == AL_CELL_NATIVE) {
-        const int own_root = (int)al_barrier_flags(AL_BARRIER_CGROUPNS, CLONE_NEWCGROUP);
-        if (unshare(own_root) < 0) { /* the job's own group */
+        if (unshare(CLONE_NEWCGROUP) < 0) { /* its root is the job's own group */
             return al_err_errno(err, errno, "unshare(CLONE_NEWCGROUP)");
         }
-        flags |= CLONE_NEWUSER | (int)al_cell_side_flags();
+        flags |= CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
     }
     if (setns(cell->init_pidfd, flags) < 0) {
         return al_err_errno(err, errno, "setns");
@@ -55,11 +54,8 @@ static int become_user(const struct al_cell_plan *plan, struct al_err *err)
 {
     bool native = plan->kind == AL_CELL_NATIVE;
     int rc = al_child_drop_bounding_set(err);
-    rc = rc < 0 ? rc : al_child_become(native ? al_rootfs_cell_uid() : plan->program_uid, err);
-    rc = rc < 0 ? rc : al_child_drop_capabilities(err);
-    /* Processes of a compile step have the same uid, and what is open here leads to the host. */
-    prctl(PR_SET_DUMPABLE, al_barrier_is_on(AL_BARRIER_DUMPABLE) ? 0 : 1);
-    return rc;
+    rc = rc < 0 ? rc : al_child_become(native ? AL_CELL_UID : plan->program_uid, err);
+    return rc < 0 ? rc : al_child_drop_capabilities(err);
 }
 
 /* --- the program's surroundings --- */
@@ -93,7 +89,7 @@ struct limit {
 /* Of `pid`, or of this process for 0. */
 static int set_limits(pid_t pid, const struct limit *limits, size_t n, struct al_err *err)
 {
-    for (size_t i = 0; i < n && al_barrier_is_on(AL_BARRIER_RLIMITS); i++) {
+    for (size_t i = 0; i < n; i++) {
         struct rlimit now, rl = {.rlim_cur = limits[i].value, .rlim_max = limits[i].value};
         if (prlimit(pid, limits[i].resource, NULL, &now) == 0 && now.rlim_max < rl.rlim_max) {
             rl.rlim_cur = rl.rlim_max =
@@ -211,16 +207,16 @@ static int join_cgroups(const struct al_cell_plan *plan, enum al_role role, stru
 {
     bool first = al_role_is_first(role);
     const struct al_cgroup_ops *ops = plan->cgroups->ops;
-    int rc = first ? ops->make(plan->cgroups, plan->name, err) : 0;
-    rc = rc < 0 ? rc : ops->join(plan->cgroups, plan->name, role != AL_ROLE_SETTER, err);
-    return rc < 0 || !first || !al_barrier_is_on(AL_BARRIER_CGROUP)
-               ? rc
-               : ops->limit(plan->cgroups, plan->name, &plan->quotas, err);
+    bool born_there = ops->open != NULL;
+    int rc = first && !born_there ? ops->make(plan->cgroups, plan->name, err) : 0;
+    rc = rc < 0 || born_there ? rc
+                              : ops->join(plan->cgroups, plan->name, role != AL_ROLE_SETTER, err);
+    return rc < 0 || !first ? rc : ops->limit(plan->cgroups, plan->name, &plan->quotas, err);
 }
 
 static int load_filter(const struct al_cell_plan *plan, struct al_err *err)
 {
-    if (plan->kind == AL_CELL_NATIVE && al_barrier_is_on(AL_BARRIER_SECCOMP) &&
+    if (plan->kind == AL_CELL_NATIVE &&
         syscall(SYS_seccomp, 1 /* SECCOMP_SET_MODE_FILTER */, 0, plan->filter) < 0)
     {
         return al_err_errno(err, errno, "cannot load the seccomp filter");
@@ -394,9 +390,7 @@ static void keep_fds(const struct al_cell_plan *plan, const struct al_cell *cell
     for (size_t i = 0; i < AL_CGROUP_DIRS_MAX; i++) {
         keep[11 + i] = i < plan->cgroups->n_dirs ? plan->cgroups->dirs[i].fd : -1;
     }
-    if (al_barrier_is_on(AL_BARRIER_FDS)) {
-        al_child_keep_fds(keep, sizeof keep / sizeof keep[0]);
-    }
+    al_child_keep_fds(keep, sizeof keep / sizeof keep[0]);
 }
 
 void al_program_main(const struct al_cell_plan *plan, const struct al_cell *cell, enum al_role role,

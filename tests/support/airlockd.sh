@@ -49,7 +49,7 @@ airlockd_launch() {
     airlockd_pid=$(cat "$airlockd_dir/pid")
     launcher_pid=$(children_of "$airlockd_pid")
     mapfile -t airlockd_cgroups < <(as_root find "/proc/$launcher_pid/fd" \
-        -lname '/sys/fs/cgroup/*/airlock-*' -printf '%l\n')
+        -lname '/sys/fs/cgroup/*airlock-*' -printf '%l\n')
 }
 
 children_of() {
