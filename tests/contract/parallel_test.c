@@ -15,8 +15,12 @@
 
 #include "tests/support/runner.h"
 
-#define THREADS 16
-#define JOBS    20
+#define THREADS_MAX 16
+
+/* Fewer where it is slow, or they meet their wall limits. */
+static struct {
+    int threads, jobs, burst;
+} count = {.threads = THREADS_MAX, .jobs = 20, .burst = 30};
 
 struct worker {
     struct al_backend *backend;
@@ -45,7 +49,7 @@ static bool succeeded(const struct al_test_run *run)
 static void run_own_words(struct worker *w, int i)
 {
     char code[200], want[64];
-    int exit_code = 1 + (w->number * JOBS + i) % 100;
+    int exit_code = 1 + (w->number * count.jobs + i) % 100;
     snprintf(code, sizeof code, "echo %d-%d; echo e%d-%d >&2; echo %d-%d; exit %d", w->number, i,
              w->number, i, w->number, i, exit_code);
     snprintf(want, sizeof want, "%d-%d\n%d-%d\n", w->number, i, w->number, i);
@@ -96,7 +100,7 @@ static void run_over_memory(struct worker *w)
 static void *work(void *arg)
 {
     struct worker *w = arg;
-    for (int i = 0; i < JOBS; i++) {
+    for (int i = 0; i < count.jobs; i++) {
         if (i % 5 == 3) {
             run_cat(w, i);
         } else if (i % 10 == 4) {
@@ -113,16 +117,16 @@ static void *work(void *arg)
 static void test_threads_of_jobs(void **state)
 {
     struct al_backend *backend = *state;
-    static struct worker workers[THREADS];
-    pthread_t threads[THREADS];
-    for (int i = 0; i < THREADS; i++) {
+    static struct worker workers[THREADS_MAX];
+    pthread_t threads[THREADS_MAX];
+    for (int i = 0; i < count.threads; i++) {
         workers[i] = (struct worker){.backend = backend, .number = i};
         assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
     }
-    for (int i = 0; i < THREADS; i++) {
+    for (int i = 0; i < count.threads; i++) {
         pthread_join(threads[i], NULL);
     }
-    for (int i = 0; i < THREADS; i++) {
+    for (int i = 0; i < count.threads; i++) {
         if (workers[i].wrong > 0) {
             fail_msg("thread %d: %d wrong, the first: %s", i, workers[i].wrong, workers[i].why);
         }
@@ -134,7 +138,7 @@ static void test_threads_of_jobs(void **state)
 static void test_burst__figures_are_each_runs_own(void **state)
 {
     struct al_backend *backend = *state;
-    for (int i = 0; i < 30; i++) {
+    for (int i = 0; i < count.burst; i++) {
         bool large = i % 2 == 0;
         struct al_job_spec spec =
             al_test_spec(backend, "python",
@@ -148,8 +152,17 @@ static void test_burst__figures_are_each_runs_own(void **state)
     }
 }
 
-int main(void)
+/* parallel_test [PATTERN]: all, or those whose name matches. */
+int main(int argc, char **argv)
 {
+    if (al_test_is_slow()) {
+        count.threads = 4;
+        count.jobs = 10;
+        count.burst = 6;
+    }
+    if (argc > 1) {
+        cmocka_set_test_filter(argv[1]);
+    }
     al_test_start();
     struct al_backend *native = al_test_backend_of(AL_TEST_NATIVE);
     struct al_backend *local = al_test_backend_of(AL_TEST_LOCAL);

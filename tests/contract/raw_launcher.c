@@ -66,7 +66,7 @@ static void take_hello(struct raw_launcher *l)
             fail_msg("cells of kind %zu: %s", i, hello.cells[i].reason);
         }
     }
-    assert_int_equal(hello.n_runtimes, 4);
+    assert_int_equal(hello.n_runtimes, al_test_is_slow() ? 3 : 4); /* there is no node there */
 }
 
 pid_t raw_fork_launcher(const struct raw_launcher *l, int theirs)
@@ -149,10 +149,11 @@ struct al_job_spec raw_spec(const char *code)
 struct al_msg_spawn raw_message(enum al_cell_kind kind, const char *language)
 {
     static unsigned serial;
+    const int times = al_test_is_slow() ? 6 : 1;
     struct al_msg_spawn m = {.kind = kind,
                              .workdir = "/sandbox",
-                             .quotas = {.cpu_ms = 5000,
-                                        .wall_ms = 60000,
+                             .quotas = {.cpu_ms = 5000 * times,
+                                        .wall_ms = 60000 * times,
                                         .memory_mb = 128,
                                         .pids = 32,
                                         .file_size_mb = 16,

@@ -17,9 +17,14 @@
 #include "backends/local/local.h"
 #include "backends/native/native.h"
 
+#define SLOW_TIMES 6
+
 static struct al_launcher *launcher;
 static struct al_backend *backends[AL_TEST_BACKENDS];
 static char dir[] = "/tmp/airlock-test-XXXXXX";
+
+static const char config_text[] = "[local]\nallow_unsafe = yes\n";
+static const char slow_text[] = "[cells]\nprepared = 2\nprestarted = 1\n";
 
 static void remove_dir(void)
 {
@@ -51,7 +56,9 @@ void al_test_start(void)
     }
     snprintf(config, sizeof config, "%s/airlock.conf", dir);
     FILE *f = fopen(config, "we");
-    if (!f || fputs("[local]\nallow_unsafe = yes\n", f) < 0 || fclose(f) != 0) {
+    if (!f || fputs(config_text, f) < 0 || (al_test_is_slow() && fputs(slow_text, f) < 0) ||
+        fclose(f) != 0)
+    {
         fail(config, "cannot be written");
     }
     if (al_launcher_start(path, config, dir, &launcher, &err) < 0) {
@@ -82,10 +89,16 @@ struct al_backend *al_test_backend_of(enum al_test_backend bit)
     return backends[__builtin_ctz(bit)];
 }
 
+bool al_test_is_slow(void)
+{
+    return getenv("AIRLOCK_TEST_SLOW") != NULL;
+}
+
 struct al_job_spec al_test_spec(const struct al_backend *backend, const char *language,
                                 const char *code)
 {
     static _Atomic unsigned serial;
+    const int times = al_test_is_slow() ? SLOW_TIMES : 1;
     struct al_job_spec spec = {
         .tenant_id = "test",
         .user_id = "",
@@ -93,8 +106,8 @@ struct al_job_spec al_test_spec(const struct al_backend *backend, const char *la
         .code = {(const uint8_t *)code, strlen(code)},
         .workdir = "/sandbox",
         .network = AL_NETWORK_NONE,
-        .quotas = {.cpu_ms = 5000,
-                   .wall_ms = 10000,
+        .quotas = {.cpu_ms = 5000 * times,
+                   .wall_ms = 10000 * times,
                    .memory_mb = 256,
                    .pids = 64,
                    .file_size_mb = 32,

@@ -24,7 +24,10 @@ void al_test_start(void);
 void al_test_stop(void);
 struct al_backend *al_test_backend_of(enum al_test_backend bit);
 
-/* A spec with the default quotas and code in `language`. */
+/* On an emulated machine, which AIRLOCK_TEST_SLOW says: fewer rounds, longer limits. */
+bool al_test_is_slow(void);
+
+/* A spec with the default quotas (more time where it is slow) and code in `language`. */
 struct al_job_spec al_test_spec(const struct al_backend *backend, const char *language,
                                 const char *code);
 
