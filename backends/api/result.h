@@ -72,6 +72,7 @@ struct al_result {
         cpu_us; /* user and system time of every process of the job, the compile step's included */
     uint64_t memory_peak_bytes;
     uint32_t pids_peak; /* 0: not measured */
+    bool prestarted;    /* the program had an interpreter that was started ahead of it */
     bool stdout_truncated;
     bool stderr_truncated;
     uint32_t isolation; /* enum al_layer bits really enforced */

@@ -173,6 +173,7 @@ void al_job_read_usage(struct al_job *job)
     e->oom_kills = usage.oom_kills;
     e->pids_denied = usage.pids_denied;
     e->pids_peak = usage.pids_peak;
+    e->prestarted = job->plan.runtime != AL_RUNTIME_NONE;
     e->layers = al_cell_layers(job->plan.kind, job->jobs->cgroups);
 }
 

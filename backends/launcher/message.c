@@ -285,6 +285,7 @@ size_t al_msg_encode_exit(const struct al_msg_exit *m, void *data)
     put_u32(&w, (uint32_t)m->wait_status);
     put_u32(&w, m->limit);
     put_u32(&w, m->killed);
+    put_u32(&w, m->prestarted);
     put_u32(&w, m->oom_kills);
     put_u32(&w, m->pids_denied);
     put_u64(&w, (uint64_t)m->duration_us);
@@ -303,6 +304,7 @@ int al_msg_decode_exit(const void *data, size_t len, struct al_msg_exit *m)
     m->wait_status = (int32_t)get_u32(&r, 0, UINT16_MAX);
     m->limit = (enum al_limit)get_u32(&r, AL_LIMIT_NONE, AL_LIMIT_WALL);
     m->killed = get_bool(&r);
+    m->prestarted = get_bool(&r);
     m->oom_kills = get_u32(&r, 0, UINT32_MAX);
     m->pids_denied = get_u32(&r, 0, UINT32_MAX);
     m->duration_us = (int64_t)get_u64(&r, 0, TIME_US_MAX);

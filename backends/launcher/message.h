@@ -98,6 +98,7 @@ struct al_msg_exit {
     int32_t wait_status;
     enum al_limit limit;  /* CPU or WALL when the launcher killed the job for it, else NONE */
     bool killed;          /* by KILL */
+    bool prestarted;      /* the program had an interpreter that was started ahead of it */
     uint32_t oom_kills;   /* of any process of the job */
     uint32_t pids_denied; /* forks that met the pids limit */
     int64_t duration_us;  /* exec to end of the program */

@@ -110,6 +110,7 @@ void al_outcome_exit(const struct al_job_spec *spec, const struct al_msg_exit *e
     r->memory_peak_bytes = e->memory_peak_bytes;
     r->pids_peak = e->pids_peak;
     r->isolation = e->layers;
+    r->prestarted = e->prestarted;
     if (e->ran) {
         bool signalled = WIFSIGNALED(e->wait_status);
         r->exit_kind = signalled ? AL_EXIT_SIGNAL : AL_EXIT_CODE;

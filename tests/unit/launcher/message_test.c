@@ -33,6 +33,7 @@ static const struct al_msg_exit exit_message = {.ran = true,
                                                 .wait_status = 0xff00,
                                                 .limit = AL_LIMIT_WALL,
                                                 .killed = true,
+                                                .prestarted = true,
                                                 .oom_kills = 1,
                                                 .pids_denied = UINT32_MAX,
                                                 .duration_us = 5,
@@ -148,6 +149,7 @@ static void assert_same_exit(const struct al_msg_exit *a, const struct al_msg_ex
     assert_int_equal(a->wait_status, b->wait_status);
     assert_int_equal(a->limit, b->limit);
     assert_int_equal(a->killed, b->killed);
+    assert_int_equal(a->prestarted, b->prestarted);
     assert_int_equal(a->oom_kills, b->oom_kills);
     assert_int_equal(a->pids_denied, b->pids_denied);
     assert_int_equal(a->duration_us, b->duration_us);
@@ -326,11 +328,12 @@ enum {
     EXIT_WAIT_STATUS = 6,
     EXIT_LIMIT = 10,
     EXIT_KILLED = 14,
-    EXIT_DURATION = 26,
-    EXIT_CPU = 34,
-    EXIT_LAYERS = 54,
-    EXIT_ERROR_LEN = 58,
-    EXIT_ERROR = 60,
+    EXIT_PRESTARTED = 18,
+    EXIT_DURATION = 30,
+    EXIT_CPU = 38,
+    EXIT_LAYERS = 58,
+    EXIT_ERROR_LEN = 62,
+    EXIT_ERROR = 64,
     HELLO_AVAILABLE = 2,
     HELLO_LAYERS = 6,
     HELLO_REASON_LEN = 10,
@@ -384,6 +387,7 @@ static const struct bad_row bad_rows[] = {
     {"exit/limit_memory_is_airlockds_to_say", AL_MSG_EXIT, EXIT_LIMIT, 4, AL_LIMIT_MEMORY, false},
     {"exit/limit_unknown", AL_MSG_EXIT, EXIT_LIMIT, 4, 99, false},
     {"exit/killed_not_a_bool", AL_MSG_EXIT, EXIT_KILLED, 4, 0x100, false},
+    {"exit/prestarted_not_a_bool", AL_MSG_EXIT, EXIT_PRESTARTED, 4, 2, false},
     {"exit/duration_most", AL_MSG_EXIT, EXIT_DURATION, 8, TIME_US_MAX, true},
     {"exit/duration_negative", AL_MSG_EXIT, EXIT_DURATION, 8, UINT64_MAX, false},
     {"exit/cpu_too_much", AL_MSG_EXIT, EXIT_CPU, 8, TIME_US_MAX + 1, false},

@@ -326,6 +326,7 @@ static void test_figures__are_carried_over(void **state)
                                   .cpu_us = 22,
                                   .memory_peak_bytes = 33,
                                   .pids_peak = 44,
+                                  .prestarted = true,
                                   .layers = AL_LAYER_USERNS | AL_LAYER_SECCOMP};
     const struct al_msg_compiled c = {.wait_status = CODE(3), .duration_us = 55};
     struct al_result r;
@@ -336,6 +337,7 @@ static void test_figures__are_carried_over(void **state)
     assert_int_equal(r.cpu_us, 22);
     assert_int_equal(r.memory_peak_bytes, 33);
     assert_int_equal(r.pids_peak, 44);
+    assert_true(r.prestarted);
     assert_int_equal(r.isolation, AL_LAYER_USERNS | AL_LAYER_SECCOMP);
     assert_true(r.compile.present);
     assert_int_equal(r.compile.duration_us, 55);
