@@ -12,8 +12,10 @@
 #include "backends/base/cleanup.h"
 #include "backends/base/io.h"
 
-#define START_FD    3 /* as in the scripts */
-#define START_BYTES (1u << 20)
+/* As in the scripts. Behind all that an interpreter opens for itself, which has the numbers then
+ * that it always has; below the 64 for which a table of descriptors has room at least. */
+#define START_FD    63
+#define START_BYTES (2u << 20) /* as much as exec would take */
 
 /* A file of the source tree as a string. */
 #define EMBED(name, path)                                                       \
@@ -50,11 +52,13 @@ int al_prestart_install(const char *root, struct al_err *err)
 
 static int place_start_pipe(int start_fd, int *status_fd, struct al_err *err)
 {
-    int moved = fcntl(*status_fd, F_DUPFD_CLOEXEC, START_FD + 1);
-    if (moved < 0) {
-        return al_err_errno(err, errno, "cannot move an fd");
+    if (*status_fd == START_FD) { /* the old one is replaced below */
+        int moved = fcntl(*status_fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        if (moved < 0) {
+            return al_err_errno(err, errno, "cannot move an fd");
+        }
+        *status_fd = moved;
     }
-    *status_fd = moved; /* the old one closes below or with exec */
     if (start_fd == START_FD ? fcntl(start_fd, F_SETFD, 0) < 0 : dup2(start_fd, START_FD) < 0) {
         return al_err_errno(err, errno, "the start pipe");
     }
@@ -72,6 +76,9 @@ int al_prestart_prepare(struct al_program *p, const char **argv, size_t n, int *
         return al_program_add_env(p, "PYTHONPATH", AL_PRESTART_DIR "/python") < 0
                    ? al_err_errno(err, ENOMEM, "environment")
                    : 0;
+    }
+    if (chdir(AL_PRESTART_DIR) < 0) { /* the script goes to the program's folder */
+        return al_err_errno(err, errno, "chdir %s", AL_PRESTART_DIR);
     }
     memmove(argv + 3, argv + 1, n * sizeof *argv); /* the NULL behind the last too */
     argv[1] = "--require";

@@ -4,9 +4,13 @@
  * in a read until the setter writes the program's arguments and environment to the start pipe. Then
  * it goes on to the code's file, which the setter has put there in the meantime.
  *
- * What a program can see of it: /proc/self/cmdline and environ lack the job's arguments and
- * variables; the process is older than the job, and its garbage collector has run. The rest
- * is as if it had been started for the job, hash seed and address layout fresh for each.
+ * What a program can see of it, and all that it can, as far as tests/differential knows:
+ * - /proc/self/cmdline and environ are the interpreter's own, without the job's arguments and
+ *   variables. What repeats them shows it: node's process.report, what C code finds by
+ *   Py_GetArgcArgv and Py_GetPath.
+ * - The process is older than the job, so that clocks which count from its start have gone on.
+ * - What python's garbage collector has counted, and the types that a first compile() makes.
+ * The rest is as if it had been started for the job, hash seed and address layout fresh for each.
  */
 #pragma once
 

@@ -4,7 +4,7 @@
 import os
 import sys
 
-START_FD = 3
+START_FD = 63
 
 
 def read_start():
@@ -29,14 +29,18 @@ def start():
 
 
 def forget():
-    here = os.environ.pop("PYTHONPATH")
+    """True in the interpreter that waits, false in those that a program makes inside of it."""
+    here = os.path.dirname(__file__)
     sys.path.remove(here)
     sys.path_importer_cache.pop(here, None)
     del sys.modules["sitecustomize"]
+    return os.environ.pop("PYTHONPATH", None) == here
 
 
-forget()
+waits = forget()
 try:
     import sitecustomize  # the one that a program would have found
 finally:
-    start()
+    if waits:
+        start()
+    globals().clear()  # else the functions would keep all this until the first collection
