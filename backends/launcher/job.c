@@ -396,6 +396,8 @@ static void on_status_end(struct al_job *job)
         fail(job, "its process died waiting");
     } else if (prestarted) {
         fail(job, "the process that starts the program died");
+    } else if (job->mark.at_ns == 0) {
+        fail(job, "the program's process died before it was executed");
     } else {
         on_started(job);
     }
