@@ -10,18 +10,19 @@
   const read = (fs) => {
     let data = Buffer.alloc(65536); // alloc, and all that is larger than the pool's part, is its own
     let length = 0;
-    for (let n; (n = fs.readSync(START_FD, data, length, data.length - length, null)) > 0;) {
-      length += n;
+    while (length < 8 || length < Number(data.readBigUInt64LE(0))) {
       if (length === data.length) {
         const larger = Buffer.alloc(2 * length);
         data.copy(larger);
         data = larger;
       }
+      const n = fs.readSync(START_FD, data, length, data.length - length, null);
+      if (n === 0) {
+        process.reallyExit(125); // whoever should have said it is gone
+      }
+      length += n;
     }
     fs.closeSync(START_FD);
-    if (length < 8 || Number(data.readBigUInt64LE(0)) !== length) {
-      process.reallyExit(125); // whoever should have said it is gone
-    }
     return data.toString('utf8', 8, length).split('\0').slice(0, -1);
   };
 

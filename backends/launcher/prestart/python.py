@@ -8,13 +8,13 @@ START_FD = 63
 
 
 def read_start():
-    parts = []
-    while part := os.read(START_FD, 65536):
-        parts.append(part)
+    data = b""
+    while len(data) < 8 or len(data) < int.from_bytes(data[:8], "little"):
+        part = os.read(START_FD, 65536)
+        if not part:
+            os._exit(125)  # whoever should have said it is gone
+        data += part
     os.close(START_FD)
-    data = b"".join(parts)
-    if len(data) < 8 or int.from_bytes(data[:8], "little") != len(data):
-        os._exit(125)  # whoever should have said it is gone
     return data[8:].split(b"\0")[:-1]
 
 
