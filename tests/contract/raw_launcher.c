@@ -32,13 +32,14 @@ static const char *launcher_path(void)
 /* Versions are given, so that nothing is asked for them and a start takes no time. */
 static const char config_text[] =
     "[local]\nallow_unsafe = yes\n"
+    "[cells]\nprestarted = 1\n"
     "[maxima]\nmemory_mb = 512\n"
     "[runtime bash]\nversion = 1\n"
     "argv = /bin/bash {code}\ncode_file = main.sh\n"
     "[runtime python]\nversion = 1\n"
-    "argv = /usr/bin/python3 {code}\ncode_file = main.py\n"
+    "argv = /usr/bin/python3 {code}\ncode_file = main.py\nprestart = python\n"
     "[runtime javascript]\nversion = 1\n"
-    "argv = /usr/bin/node {code}\ncode_file = main.js\n"
+    "argv = /usr/bin/node {code}\ncode_file = main.js\nprestart = node\n"
     "[runtime typescript]\nversion = 1\n"
     "compile = /bin/bash {code}\n" /* a compiler to be told what to do */
     "argv = /bin/bash {output}\n"
