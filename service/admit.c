@@ -148,7 +148,7 @@ void al_admit_release(struct al_service *service, struct al_admitted *admitted)
         return;
     }
     al_job_drop_output(admitted->job);
-    al_executor_return_memory(service->executor, al_job_task(admitted->job));
+    al_executor_return_memory(service->executor, al_job_task(admitted->job), 0);
     al_job_unref(admitted->job);
     al_service_release(service, admitted->request_bytes);
     *admitted = (struct al_admitted){0};

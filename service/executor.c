@@ -259,11 +259,13 @@ bool al_executor_remove(struct al_executor *executor, struct al_task *task)
     return removed;
 }
 
-void al_executor_return_memory(struct al_executor *executor, struct al_task *task)
+void al_executor_return_memory(struct al_executor *executor, struct al_task *task, uint64_t keep)
 {
     pthread_mutex_lock(&executor->lock);
-    executor->memory_used -= task->charged;
-    task->charged = 0;
-    dispatch(executor);
+    if (task->charged > keep) {
+        executor->memory_used -= task->charged - keep;
+        task->charged = keep;
+        dispatch(executor);
+    }
     pthread_mutex_unlock(&executor->lock);
 }

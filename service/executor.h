@@ -41,5 +41,6 @@ int al_executor_submit(struct al_executor *executor, struct al_task *task, struc
  * whether it did. */
 bool al_executor_remove(struct al_executor *executor, struct al_task *task);
 
-/* Gives back what the task reserved, if it did. The task has run. */
-void al_executor_return_memory(struct al_executor *executor, struct al_task *task);
+/* Gives back what the task reserved beyond `keep` bytes, if it did. It has run, and needs no more
+ * than that from now on. */
+void al_executor_return_memory(struct al_executor *executor, struct al_task *task, uint64_t keep);

@@ -30,7 +30,7 @@ struct al_task {
     void (*run)(struct al_task *task, bool removed);
     enum al_lane lane;
     const char *tenant;
-    size_t memory_bytes; /* reserved when it starts, until al_executor_return_memory */
+    size_t memory_bytes; /* reserved when it starts, see al_executor_return_memory */
 
     /* The executor's, under its lock. */
     enum al_task_state state;

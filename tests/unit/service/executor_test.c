@@ -229,12 +229,15 @@ static void test_executor__waits_for_memory(void **state)
     open_gate(1);
     wait_done(big);
     assert_int_equal(n_order, 1);
-    al_executor_return_memory(executor, &big->base);
-    al_executor_return_memory(executor, &big->base);
+    al_executor_return_memory(executor, &big->base, 1); /* `large` needs all of it */
+    al_executor_return_memory(executor, &big->base, 2);
+    assert_int_equal(n_order, 1);
+    al_executor_return_memory(executor, &big->base, 0);
+    al_executor_return_memory(executor, &big->base, 0);
     wait_order(2);
     open_gate(1);
     wait_done(large);
-    al_executor_return_memory(executor, &large->base);
+    al_executor_return_memory(executor, &large->base, 0);
     wait_order(3);
     open_gate(1);
     al_executor_destroy(executor);
@@ -276,7 +279,7 @@ static void count_and_free(struct al_task *base, bool removed)
 {
     (void)removed;
     struct flood *flood = ((struct flood_task *)base)->flood;
-    al_executor_return_memory(flood->executor, base);
+    al_executor_return_memory(flood->executor, base, 0);
     free(base);
     pthread_mutex_lock(&lock);
     flood->n_done++;
