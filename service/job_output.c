@@ -34,7 +34,7 @@ struct al_job_live *al_job_live_create(struct al_job *job, const struct al_job_p
     live->spec = params->spec;
     memcpy(live->spec->job_id, job->id, sizeof job->id);
     bool stream = params->lane == AL_LANE_STREAMS;
-    al_ring_init(&live->ring, stream ? AL_RING_ORDERED : AL_RING_BY_CHANNEL, params->ring_bytes);
+    al_ring_init(&live->ring, stream ? AL_RING_ORDERED : AL_RING_BY_CHANNEL, params->ring_bytes, 0);
     if (stream) {
         al_ring_append_status(&live->ring, AL_EVENT_STATUS, AL_STATUS_PENDING);
     }

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 
 #include "backends/base/clock.h"
 
@@ -20,9 +21,9 @@ size_t al_ring_bytes_for(uint64_t output_bytes)
     return (size_t)output_bytes * 2 + RUN_SLACK_BYTES;
 }
 
-void al_ring_init(struct al_ring *ring, enum al_ring_order order, size_t capacity)
+void al_ring_init(struct al_ring *ring, enum al_ring_order order, size_t capacity, size_t keep_max)
 {
-    *ring = (struct al_ring){.order = order, .capacity = capacity};
+    *ring = (struct al_ring){.order = order, .capacity = capacity, .keep_max = keep_max};
 }
 
 void al_ring_finish(struct al_ring *ring)
@@ -39,6 +40,9 @@ static void push(struct al_ring *ring, struct al_event *event)
         ring->head = event;
     }
     ring->tail = event;
+    if (!ring->next) {
+        ring->next = event;
+    }
 }
 
 static size_t room_of(const struct al_ring *ring)
@@ -163,40 +167,121 @@ void al_ring_append_status(struct al_ring *ring, enum al_event_kind kind, enum a
     push(ring, event);
 }
 
-struct al_event *al_ring_take(struct al_ring *ring)
+/* The ring's reference to its oldest event becomes the caller's. */
+static struct al_event *unlink_head(struct al_ring *ring)
 {
     struct al_event *event = ring->head;
-    if (!event) {
-        return NULL;
-    }
     ring->head = event->next;
     if (!ring->head) {
         ring->tail = NULL;
     }
+    if (ring->next == event) {
+        ring->next = event->next;
+    }
     event->next = NULL;
+    return event;
+}
+
+static void close_event(struct al_ring *ring, const struct al_event *event)
+{
     for (int i = 0; i < 2; i++) {
         if (ring->open[i] == event) {
             ring->open[i] = NULL;
         }
     }
-    return event;
 }
 
-bool al_ring_release(struct al_ring *ring, size_t cost)
+/* Gives back what the buffer has too much, before it stays for longer. Nobody else may see it. */
+static void shrink(struct al_ring *ring, struct al_event *event)
 {
-    ring->used -= cost;
+    struct al_buf *bytes = &event->bytes;
+    if (atomic_load(&event->refs) != 1 || bytes->len == 0 || bytes->cap - bytes->len < bytes->len) {
+        return;
+    }
+    uint8_t *smaller = realloc(bytes->data, bytes->len);
+    if (smaller) {
+        ring->used -= bytes->cap - bytes->len;
+        bytes->data = smaller;
+        bytes->cap = bytes->len;
+    }
+}
+
+struct al_event *al_ring_take(struct al_ring *ring)
+{
+    struct al_event *event = ring->next;
+    if (!event) {
+        return NULL;
+    }
+    close_event(ring, event);
+    if (ring->keep_max == 0) {
+        return unlink_head(ring);
+    }
+    ring->next = event->next;
+    shrink(ring, event);
+    return al_event_ref(event);
+}
+
+static bool tell_of_room(struct al_ring *ring)
+{
     bool tell = ring->was_full;
     ring->was_full = false;
     return tell;
 }
 
+static void drop_too_many(struct al_ring *ring)
+{
+    while (ring->kept > ring->keep_max) {
+        struct al_event *oldest = unlink_head(ring);
+        ring->kept -= al_event_cost(oldest);
+        al_event_unref(oldest);
+    }
+}
+
+bool al_ring_release(struct al_ring *ring, size_t cost)
+{
+    ring->used -= cost;
+    if (ring->keep_max > 0) {
+        ring->kept += cost;
+        drop_too_many(ring);
+    }
+    return tell_of_room(ring);
+}
+
+int al_ring_rewind(struct al_ring *ring, uint64_t after_sequence, bool *ret_tell)
+{
+    uint64_t first = ring->head ? ring->head->sequence : ring->last_sequence + 1;
+    uint64_t after = after_sequence ? after_sequence : first - 1;
+    if (after + 1 < first || after > ring->last_sequence) {
+        return -ERANGE;
+    }
+    ring->next = NULL;
+    ring->used = ring->kept = 0;
+    for (struct al_event *event = ring->head; event; event = event->next) {
+        bool is_seen = event->sequence <= after;
+        *(is_seen ? &ring->kept : &ring->used) += al_event_cost(event);
+        if (is_seen) {
+            close_event(ring, event);
+        } else if (!ring->next) {
+            ring->next = event;
+        }
+    }
+    drop_too_many(ring);
+    *ret_tell = tell_of_room(ring);
+    return 0;
+}
+
 bool al_ring_clear(struct al_ring *ring)
 {
-    bool tell = false;
-    struct al_event *event;
-    while ((event = al_ring_take(ring))) {
-        tell |= al_ring_release(ring, al_event_cost(event));
+    while (ring->head) {
+        struct al_event *event = unlink_head(ring);
+        close_event(ring, event);
+        if (ring->keep_max == 0) {
+            ring->used -= al_event_cost(event);
+        }
         al_event_unref(event);
     }
-    return tell;
+    if (ring->keep_max > 0) {
+        ring->used = ring->kept = 0;
+    }
+    return tell_of_room(ring);
 }

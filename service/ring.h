@@ -8,6 +8,11 @@
  * Bytes that nobody has read yet are added to the event that waits already, if that keeps their
  * order: in an ordered ring only behind the last event, else behind the last one of their channel.
  *
+ * A ring may keep the last events that its reader is done with, in memory of their own, so that
+ * another reader can go on where the first one stopped. Such a ring holds one run of events without
+ * gaps: those that are kept, the one on its way, those that wait. It gives readers references to
+ * them. A ring that keeps nothing gives the events away and pays for none of this.
+ *
  * Not thread-safe: guarded by the lock of the job that it belongs to.
  */
 #pragma once
@@ -32,12 +37,15 @@ enum al_ring_order {
 
 struct al_ring {
     enum al_ring_order order;
-    size_t capacity; /* bytes of memory */
+    size_t capacity; /* bytes of memory for what waits or is on its way */
     size_t used;
+    size_t keep_max; /* the same for what is kept; 0: nothing is */
+    size_t kept;
     uint64_t last_sequence;
     bool was_full; /* bytes were refused since the writer was last told of room */
     struct al_event *head;
     struct al_event *tail;
+    struct al_event *next;    /* to be taken; NULL: none waits */
     struct al_event *open[2]; /* by channel: the event that more bytes may be added to, or NULL */
     struct al_event statuses[AL_RING_STATUSES_MAX]; /* here, so that saying them cannot fail */
     size_t n_statuses;
@@ -46,7 +54,7 @@ struct al_ring {
 /* The capacity that a Run needs to hold `output_bytes` of each channel without ever being full. */
 size_t al_ring_bytes_for(uint64_t output_bytes);
 
-void al_ring_init(struct al_ring *ring, enum al_ring_order order, size_t capacity);
+void al_ring_init(struct al_ring *ring, enum al_ring_order order, size_t capacity, size_t keep_max);
 void al_ring_finish(struct al_ring *ring);
 
 /* Takes as many of the bytes as fit and returns how many. 0 with *ret_error = -ENOMEM when there
@@ -64,11 +72,24 @@ bool al_ring_give(struct al_ring *ring, enum al_channel channel, uint8_t *data, 
  */
 void al_ring_append_status(struct al_ring *ring, enum al_event_kind kind, enum al_status status);
 
-/* The next event, which the caller owns and unrefs (it still counts), or NULL. */
+/* The next event, to which the caller gets a reference (it still counts), or NULL. */
 struct al_event *al_ring_take(struct al_ring *ring);
 
-/* A taken event of that cost is done with. True when bytes had been refused: tell the writer. */
+/* A taken event of that cost is done with: no longer counted, or kept and the oldest that are too
+ * many dropped. True when bytes had been refused: tell the writer. */
 bool al_ring_release(struct al_ring *ring, size_t cost);
 
-/* Drops everything that waits. True as above. */
+/* The events after that sequence are to be taken next, 0 being before the oldest; what was on its
+ * way is not any more. *ret_tell as what al_ring_release returns. -ERANGE, and nothing has changed,
+ * when one of them is kept no longer, or when there has been no such event. Not for a ring that
+ * keeps nothing. */
+int al_ring_rewind(struct al_ring *ring, uint64_t after_sequence, bool *ret_tell);
+
+/* Drops everything that is held. True as al_ring_release. */
 bool al_ring_clear(struct al_ring *ring);
+
+/* The memory that all of its events take. */
+static inline size_t al_ring_memory(const struct al_ring *ring)
+{
+    return ring->used + ring->kept;
+}

@@ -1,7 +1,9 @@
 #include "service/ring.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +49,7 @@ static void test_ring__numbers_all_events(void **state)
 {
     (void)state;
     struct al_ring ring;
-    al_ring_init(&ring, AL_RING_ORDERED, 64 * KIB);
+    al_ring_init(&ring, AL_RING_ORDERED, 64 * KIB, 0);
     al_ring_append_status(&ring, AL_EVENT_STATUS, AL_STATUS_PENDING);
     assert_int_equal(append(&ring, AL_STDOUT, "out"), 3);
     assert_int_equal(append(&ring, AL_STDERR, "err"), 3);
@@ -70,7 +72,7 @@ static void test_ring__coalesces_what_nobody_has_read(void **state)
 {
     (void)state;
     struct al_ring ring;
-    al_ring_init(&ring, AL_RING_ORDERED, 64 * KIB);
+    al_ring_init(&ring, AL_RING_ORDERED, 64 * KIB, 0);
     append(&ring, AL_STDOUT, "a");
     append(&ring, AL_STDOUT, "b");
     append(&ring, AL_STDERR, "c");
@@ -86,7 +88,7 @@ static void test_ring__leaves_a_taken_event_alone(void **state)
 {
     (void)state;
     struct al_ring ring;
-    al_ring_init(&ring, AL_RING_ORDERED, 64 * KIB);
+    al_ring_init(&ring, AL_RING_ORDERED, 64 * KIB, 0);
     append(&ring, AL_STDOUT, "a");
     struct al_event *taken = al_ring_take(&ring);
     append(&ring, AL_STDOUT, "b");
@@ -101,7 +103,7 @@ static void test_ring__by_channel_has_one_event_each(void **state)
 {
     (void)state;
     struct al_ring ring;
-    al_ring_init(&ring, AL_RING_BY_CHANNEL, al_ring_bytes_for(100 * KIB));
+    al_ring_init(&ring, AL_RING_BY_CHANNEL, al_ring_bytes_for(100 * KIB), 0);
     for (int i = 0; i < 100; i++) {
         assert_int_equal(append_zeros(&ring, KIB), KIB);
         assert_int_equal(append(&ring, AL_STDERR, "x"), 1);
@@ -126,7 +128,7 @@ static void test_ring__by_channel_holds_both_caps(void **state)
         int error = 0;
         uint8_t *zeros = calloc(1, caps[i] + 1);
         assert_non_null(zeros);
-        al_ring_init(&ring, AL_RING_BY_CHANNEL, al_ring_bytes_for(caps[i]));
+        al_ring_init(&ring, AL_RING_BY_CHANNEL, al_ring_bytes_for(caps[i]), 0);
         assert_int_equal(al_ring_append(&ring, AL_STDOUT, zeros, caps[i], &error), caps[i]);
         assert_int_equal(al_ring_append(&ring, AL_STDERR, zeros, caps[i], &error), caps[i]);
         assert_true(ring.used <= ring.capacity);
@@ -140,7 +142,7 @@ static void test_ring__never_passes_its_bound(void **state)
 {
     (void)state;
     struct al_ring ring;
-    al_ring_init(&ring, AL_RING_ORDERED, 64 * KIB);
+    al_ring_init(&ring, AL_RING_ORDERED, 64 * KIB, 0);
     size_t taken = 0;
     for (int i = 0; i < 10000; i++) { /* the worst: two channels in turn, byte by byte */
         taken += append(&ring, i % 2 ? AL_STDOUT : AL_STDERR, "x");
@@ -155,7 +157,7 @@ static void test_ring__tells_of_room_once(void **state)
 {
     (void)state;
     struct al_ring ring;
-    al_ring_init(&ring, AL_RING_ORDERED, 1024 * KIB);
+    al_ring_init(&ring, AL_RING_ORDERED, 1024 * KIB, 0);
     size_t taken = append_zeros(&ring, 2048 * KIB);
     assert_in_range(taken, 1000 * KIB, 1024 * KIB);
     assert_int_equal(append_zeros(&ring, 2048 * KIB), 0);
@@ -176,7 +178,7 @@ static void test_ring__clear_tells_the_writer(void **state)
 {
     (void)state;
     struct al_ring ring;
-    al_ring_init(&ring, AL_RING_ORDERED, 64 * KIB);
+    al_ring_init(&ring, AL_RING_ORDERED, 64 * KIB, 0);
     assert_false(al_ring_clear(&ring));
     append_zeros(&ring, 128 * KIB);
     assert_true(al_ring_clear(&ring));
@@ -189,7 +191,7 @@ static void test_ring__small_output_takes_little_memory(void **state)
 {
     (void)state;
     struct al_ring ring;
-    al_ring_init(&ring, AL_RING_ORDERED, 1024 * KIB);
+    al_ring_init(&ring, AL_RING_ORDERED, 1024 * KIB, 0);
     append(&ring, AL_STDOUT, "hello");
     assert_true(ring.used <= KIB);
     al_ring_finish(&ring);
@@ -202,7 +204,7 @@ static void test_ring__takes_over_a_whole_buffer_if_it_fits(void **state)
     uint8_t *data = calloc(1, 40 * KIB);
     assert_non_null(data);
     memcpy(data, "whole", 5);
-    al_ring_init(&ring, AL_RING_ORDERED, 64 * KIB);
+    al_ring_init(&ring, AL_RING_ORDERED, 64 * KIB, 0);
     assert_true(al_ring_give(&ring, AL_STDOUT, data, 5, 40 * KIB));
     assert_true(ring.used >= 40 * KIB);
     uint8_t *more = calloc(1, 40 * KIB);
@@ -216,10 +218,169 @@ static void test_ring__takes_over_a_whole_buffer_if_it_fits(void **state)
     al_event_unref(event);
     assert_int_equal(ring.used, 0);
     al_ring_finish(&ring);
-    al_ring_init(&ring, AL_RING_BY_CHANNEL, 64 * KIB);
+    al_ring_init(&ring, AL_RING_BY_CHANNEL, 64 * KIB, 0);
     assert_false(al_ring_give(&ring, AL_STDOUT, more, 5, 40 * KIB));
     al_ring_finish(&ring);
     free(more);
+}
+
+/* --- a ring that keeps --- */
+
+/* Appends a line that is its own number, and lets the reader have it. */
+static void say(struct al_ring *ring, unsigned number, bool read)
+{
+    char text[600];
+    (void)snprintf(text, sizeof text, "%599u", number);
+    assert_int_equal(append(ring, number % 2 ? AL_STDOUT : AL_STDERR, text), 599);
+    if (read) {
+        struct al_event *event = al_ring_take(ring);
+        al_ring_release(ring, al_event_cost(event));
+        al_event_unref(event);
+    }
+}
+
+/* Takes all events; the numbers in them, which must be those of their sequence, one after the
+ * other. How many. */
+static size_t take_all(struct al_ring *ring, uint64_t after)
+{
+    size_t n = 0;
+    struct al_event *event;
+    while ((event = al_ring_take(ring))) {
+        n++;
+        assert_int_equal(event->sequence, after + n);
+        assert_int_equal(event->bytes.len, 599);
+        char digits[7] = "";
+        memcpy(digits, event->bytes.data + 599 - 6, 6);
+        assert_int_equal(strtoul(digits, NULL, 10), event->sequence);
+        al_ring_release(ring, al_event_cost(event));
+        al_event_unref(event);
+    }
+    return n;
+}
+
+static void test_ring__keeps_what_was_read_within_its_bound(void **state)
+{
+    (void)state;
+    struct al_ring ring;
+    al_ring_init(&ring, AL_RING_ORDERED, 64 * KIB, 16 * KIB);
+    for (unsigned i = 1; i <= 1000; i++) {
+        say(&ring, i, true);
+        assert_in_range(ring.kept, 1, 16 * KIB);
+        assert_int_equal(ring.used, 0);
+    }
+    assert_in_range(1000 - ring.head->sequence, 10, 27); /* 599 bytes and what they cost */
+    assert_false(al_ring_clear(&ring));
+    assert_int_equal(al_ring_memory(&ring), 0);
+    al_ring_finish(&ring);
+}
+
+static void test_ring__rewinds_to_what_it_holds(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint64_t after;
+        int r;
+        uint64_t first; /* that follows */
+    } rows[] = {
+        {"all that is kept", 0, 0, 0},
+        {"before the oldest", 1, -ERANGE, 0},
+        {"the last that was read", 50, 0, 51},
+        {"one before it", 49, 0, 50},
+        {"beyond it", 55, 0, 56},
+        {"the last of all", 60, 0, 61},
+        {"one that is yet to come", 61, -ERANGE, 0},
+        {"the largest", UINT64_MAX, -ERANGE, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        bool tell = true;
+        struct al_ring ring;
+        al_ring_init(&ring, AL_RING_ORDERED, 64 * KIB, 16 * KIB);
+        for (unsigned n = 1; n <= 60; n++) {
+            say(&ring, n, n <= 50);
+        }
+        uint64_t first = rows[i].first ? rows[i].first : ring.head->sequence;
+        size_t memory = al_ring_memory(&ring);
+        print_message("%s\n", rows[i].name);
+        assert_int_equal(al_ring_rewind(&ring, rows[i].after, &tell), rows[i].r);
+        assert_true(al_ring_memory(&ring) <= memory);
+        assert_true(ring.kept <= 16 * KIB);
+        if (rows[i].r == 0) {
+            assert_false(tell);
+            assert_int_equal(take_all(&ring, first - 1), 61 - first);
+        } else {
+            assert_int_equal(take_all(&ring, 50), 10); /* nothing has changed */
+        }
+        assert_int_equal(ring.used, 0);
+        al_ring_finish(&ring);
+    }
+}
+
+static void test_ring__rewinds_to_its_oldest_event_exactly(void **state)
+{
+    (void)state;
+    bool tell;
+    struct al_ring ring;
+    al_ring_init(&ring, AL_RING_ORDERED, 64 * KIB, 16 * KIB);
+    for (unsigned n = 1; n <= 100; n++) {
+        say(&ring, n, true);
+    }
+    uint64_t oldest = ring.head->sequence;
+    assert_int_equal(al_ring_rewind(&ring, oldest - 2, &tell), -ERANGE);
+    assert_int_equal(al_ring_rewind(&ring, oldest - 1, &tell), 0);
+    assert_int_equal(take_all(&ring, oldest - 1), 101 - oldest);
+    al_ring_finish(&ring);
+}
+
+static void test_ring__an_event_that_was_read_once_grows_no_more(void **state)
+{
+    (void)state;
+    bool tell;
+    struct al_ring ring;
+    al_ring_init(&ring, AL_RING_ORDERED, 64 * KIB, 16 * KIB);
+    append(&ring, AL_STDOUT, "one");
+    struct al_event *on_its_way = al_ring_take(&ring);
+    assert_int_equal(al_ring_rewind(&ring, 0, &tell), 0);
+    append(&ring, AL_STDOUT, "two");
+    append(&ring, AL_STDOUT, "three");
+    assert_int_equal(on_its_way->bytes.len, 3);
+    al_event_unref(on_its_way);
+    assert_next(&ring, 1, AL_EVENT_STDOUT, "one");
+    assert_next(&ring, 2, AL_EVENT_STDOUT, "twothree");
+    assert_int_equal(ring.used, 0);
+    al_ring_finish(&ring);
+}
+
+static void test_ring__skipping_what_waits_tells_the_writer(void **state)
+{
+    (void)state;
+    bool tell = false;
+    struct al_ring ring;
+    al_ring_init(&ring, AL_RING_ORDERED, 64 * KIB, 16 * KIB);
+    append_zeros(&ring, 256 * KIB);
+    assert_int_equal(append_zeros(&ring, 1), 0);
+    assert_int_equal(al_ring_rewind(&ring, ring.last_sequence, &tell), 0);
+    assert_true(tell);
+    assert_int_equal(append_zeros(&ring, 1), 1);
+    al_ring_finish(&ring);
+}
+
+static void test_ring__keeps_no_more_memory_than_bytes_need(void **state)
+{
+    (void)state;
+    struct al_ring ring;
+    al_ring_init(&ring, AL_RING_ORDERED, 1024 * KIB, 256 * KIB);
+    append(&ring, AL_STDERR, "the reader is behind");
+    append_zeros(&ring, 5 * KIB); /* gets room for more, in case more comes */
+    assert_true(ring.used > 100 * KIB);
+    for (int i = 0; i < 2; i++) {
+        struct al_event *event = al_ring_take(&ring);
+        al_ring_release(&ring, al_event_cost(event));
+        al_event_unref(event);
+    }
+    assert_in_range(ring.kept, 5 * KIB, 7 * KIB);
+    assert_int_equal(ring.used, 0);
+    al_ring_finish(&ring);
 }
 
 int main(void)
@@ -235,6 +396,12 @@ int main(void)
         cmocka_unit_test(test_ring__clear_tells_the_writer),
         cmocka_unit_test(test_ring__small_output_takes_little_memory),
         cmocka_unit_test(test_ring__takes_over_a_whole_buffer_if_it_fits),
+        cmocka_unit_test(test_ring__keeps_what_was_read_within_its_bound),
+        cmocka_unit_test(test_ring__rewinds_to_what_it_holds),
+        cmocka_unit_test(test_ring__rewinds_to_its_oldest_event_exactly),
+        cmocka_unit_test(test_ring__an_event_that_was_read_once_grows_no_more),
+        cmocka_unit_test(test_ring__skipping_what_waits_tells_the_writer),
+        cmocka_unit_test(test_ring__keeps_no_more_memory_than_bytes_need),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
