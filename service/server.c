@@ -18,6 +18,7 @@
 #include "service/rpc.h"
 #include "service/server_internal.h"
 #include "service/service.h"
+#include "service/transport.h"
 
 static const struct al_rpc *const rpcs[] = {
     &al_rpc_run,         &al_rpc_stream,        &al_rpc_kill,      &al_rpc_get_job,
@@ -206,33 +207,6 @@ static void *serve(void *arg)
 
 /* --- the server's own life --- */
 
-static grpc_arg int_arg(const char *key, int value)
-{
-    return (grpc_arg){.type = GRPC_ARG_INTEGER, .key = (char *)key, .value.integer = value};
-}
-
-static grpc_server *make_grpc_server(const struct al_service *service)
-{
-    grpc_arg args[] = {
-        int_arg(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, (int)service->run_limits.message_bytes),
-        /* Size limits are checked after inflation, so a few bytes could cost gigabytes. */
-        int_arg(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1),
-        /* Two servers on one port must not share it silently. */
-        int_arg(GRPC_ARG_ALLOW_REUSEPORT, 0),
-        int_arg(GRPC_ARG_MAX_CONCURRENT_STREAMS, (int)service->calls_max),
-        int_arg(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10),
-        /* A client whose machine is gone is noticed within 40 s; clients may ask every 10 s. */
-        int_arg(GRPC_ARG_KEEPALIVE_TIME_MS, 30000),
-        int_arg(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000),
-        int_arg(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10000),
-        int_arg(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1),
-        int_arg(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 20000),
-        int_arg(GRPC_ARG_ENABLE_CHANNELZ, 0),
-    };
-    const grpc_channel_args all = {.num_args = sizeof args / sizeof args[0], .args = args};
-    return grpc_server_create(&all, NULL);
-}
-
 int al_server_create(const struct al_config *config, const struct al_registry *registry,
                      struct al_server **ret, struct al_err *err)
 {
@@ -248,7 +222,7 @@ int al_server_create(const struct al_config *config, const struct al_registry *r
     pthread_mutex_init(&server->lock, NULL);
     pthread_cond_init(&server->changed, NULL);
     server->cq = grpc_completion_queue_create_for_next(NULL);
-    server->grpc = make_grpc_server(&server->service);
+    server->grpc = al_transport_create(&server->service);
     grpc_server_register_completion_queue(server->grpc, server->cq, NULL);
     for (size_t i = 0; i < N_RPCS; i++) {
         if (rpcs[i]->path) {
