@@ -5,8 +5,6 @@
 #include "backends/base/log.h"
 #include "service/convert.h"
 
-#define ARTIFACT_COPIES 2 /* the backend's, and that in the packed reply */
-
 static int convert(struct al_service *service, const struct al_admission *admission,
                    struct al_arena *arena, struct al_request **ret, struct al_err *err)
 {
@@ -81,9 +79,10 @@ static int create_job(struct al_service *service, const struct al_admission *adm
         .owner = admission->owner,
         .ring_bytes = stream ? service->config->ring_bytes
                              : al_ring_bytes_for(request->spec.quotas.output_bytes),
+        .keep_bytes = admission->linger_ms > 0 ? service->config->stream_keep_bytes : 0,
         .artifact_memory =
             request->spec.n_artifacts > 0
-                ? ARTIFACT_COPIES * al_artifacts_memory(request->spec.quotas.artifact_bytes)
+                ? AL_JOB_ARTIFACT_COPIES * al_artifacts_memory(request->spec.quotas.artifact_bytes)
                 : 0,
         .deadline_ms = admission->deadline_ms,
     };
@@ -101,6 +100,7 @@ int al_admit(struct al_service *service, const struct al_admission *admission,
     if (r < 0) {
         return r;
     }
+    request->spec.linger_ms = admission->linger_ms;
     size_t bytes = al_arena_used_bytes(own);
     r = al_service_hold(service, bytes, err);
     if (r < 0) {
@@ -140,6 +140,14 @@ void al_admit_run(struct al_service *service, struct al_job *job, bool removed)
         al_log_warn("job %s: backend %s failed: %s", info.id, info.backend->name,
                     info.result->error);
     }
+}
+
+void al_admit_ended(struct al_service *service, struct al_admitted *admitted)
+{
+    al_service_release(service, admitted->request_bytes);
+    admitted->request_bytes = 0;
+    al_executor_return_memory(service->executor, al_job_task(admitted->job),
+                              al_job_memory(admitted->job));
 }
 
 void al_admit_release(struct al_service *service, struct al_admitted *admitted)

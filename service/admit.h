@@ -16,6 +16,7 @@ struct al_admission {
     void (*run)(struct al_task *task, bool removed);
     void *owner;         /* al_job_owner */
     int64_t deadline_ms; /* CLOCK_MONOTONIC; 0: none */
+    int64_t linger_ms;   /* 0: the job ends with its call */
 };
 
 /* A call's hold on its job. Zeroed: none. */
@@ -35,6 +36,10 @@ int al_admit_submit(struct al_service *service, struct al_admitted *admitted, st
 /* What the job's `run` does: takes it through the pipeline, or ends it when it was `removed` from
  * the queue. Executor's thread, or the one that removed it. */
 void al_admit_run(struct al_service *service, struct al_job *job, bool removed);
+
+/* The job's run has ended, but its output may still be read: gives back the memory of the request,
+ * and what of the output's is not used. */
+void al_admit_ended(struct al_service *service, struct al_admitted *admitted);
 
 /* The call has ended, and the job's run with it: output, memory and reference are given back. */
 void al_admit_release(struct al_service *service, struct al_admitted *admitted);

@@ -26,6 +26,8 @@ void al_config_defaults(struct al_config *config)
         .queue_max = 1024,
         .queue_tenant_max = 256,
         .ring_bytes = 1 << 20,
+        .stream_keep_bytes = 1 << 20,
+        .linger_max_ms = 300000,
         .output_memory_mb = 1024,
         .job_history = 1000,
         .drain_ms = 30000,

@@ -58,9 +58,11 @@ struct al_config {
     uint32_t queue_max;                         /* jobs waiting for a slot, all tenants; 1024 */
     uint32_t queue_tenant_max;                  /* of one tenant; 256 */
     uint64_t ring_bytes;                        /* a Stream's ring; 1 MiB */
-    uint64_t output_memory_mb;                  /* the rings of all jobs together; 1024 */
-    uint32_t job_history;                       /* ended jobs kept for GetJob; 1000 */
-    int64_t drain_ms;                           /* how long SIGTERM waits for jobs; 30 s */
+    uint64_t stream_keep_bytes; /* sent events that a job which lingers keeps; 1 MiB */
+    int64_t linger_max_ms;      /* the most that a job may linger; 300 s; 0: none may */
+    uint64_t output_memory_mb;  /* the rings of all jobs together; 1024 */
+    uint32_t job_history;       /* ended jobs kept for GetJob; 1000 */
+    int64_t drain_ms;           /* how long SIGTERM waits for jobs; 30 s */
     struct al_request_limits limits;
     struct al_quota_limits quota; /* of a tenant without a section of its own; 600 s, 8 */
     uint32_t tenants_max;         /* that quotas are kept for at a time; 65536 */

@@ -70,6 +70,8 @@ static const struct al_config_key keys[] = {
     {"server", "queue_max", KEY_NUMBER, FIELD(queue_max), 1, 0, 1 << 20},
     {"server", "queue_tenant_max", KEY_NUMBER, FIELD(queue_tenant_max), 1, 0, 1 << 20},
     {"server", "ring_kb", KEY_NUMBER, FIELD(ring_bytes), 1024, 64, 65536},
+    {"server", "stream_keep_kb", KEY_NUMBER, FIELD(stream_keep_bytes), 1024, 64, 65536},
+    {"server", "linger_max_seconds", KEY_SECONDS, FIELD(linger_max_ms), 1, 0, 3600000},
     {"server", "output_memory_mb", KEY_NUMBER, FIELD(output_memory_mb), 1, 16, TEBI_IN_M},
     {"server", "job_history", KEY_NUMBER, FIELD(job_history), 1, 0, 1000000},
     {"server", "drain_seconds", KEY_SECONDS, FIELD(drain_ms), 1, 0, 3600000},

@@ -63,6 +63,22 @@ static int convert_cache_age(struct convert *c)
     return 0;
 }
 
+int al_convert_linger(double seconds, int64_t max_ms, int64_t *ret_ms, struct al_err *err)
+{
+    double max = (double)max_ms / 1000;
+    if (isnan(seconds) || seconds < 0 || seconds > max) {
+        return al_err_set(err, AL_ERR_INVALID_ARGUMENT,
+                          "start.linger_seconds: %g is out of range (0 to %.10g; 0 means that the "
+                          "job ends with its stream)",
+                          isnan(seconds) ? fabs(seconds) : seconds, max);
+    }
+    *ret_ms = (int64_t)ceil(seconds * 1000 - 1e-6);
+    if (seconds > 0 && *ret_ms < 1) {
+        *ret_ms = 1;
+    }
+    return 0;
+}
+
 int al_convert_run(const struct al_convert_env *env, const Airlock__V1__RunRequest *message,
                    struct al_arena *arena, struct al_request **ret, struct al_err *err)
 {

@@ -47,5 +47,8 @@ int al_convert_tenant(const char *metadata, const char *tenant_id, const char **
 int al_convert_terminal(const char *field, const Airlock__V1__TerminalSize *size,
                         struct al_terminal_size *ret, struct al_err *err);
 
+/* StreamStart's linger_seconds: 0 to the server's maximum. */
+int al_convert_linger(double seconds, int64_t max_ms, int64_t *ret_ms, struct al_err *err);
+
 /* 16 lower-case hex digits, or INVALID_ARGUMENT naming `field`. */
 int al_convert_job_id(const char *field, const char *job_id, struct al_err *err);

@@ -76,13 +76,14 @@ int al_job_create(const struct al_job_params *params, struct al_job **ret, struc
     pthread_mutex_init(&job->lock, NULL);
     job->executor = params->executor;
     job->owner = params->owner;
+    job->lingers = params->keep_bytes > 0;
     job->deadline_ms = params->deadline_ms;
     job->policy = params->policy;
     job->task = (struct al_task){
         .run = params->run,
         .lane = params->lane,
         .tenant = job->tenant,
-        .memory_bytes = params->ring_bytes + params->artifact_memory,
+        .memory_bytes = params->ring_bytes + params->keep_bytes + params->artifact_memory,
     };
     *ret = job;
     return 0;
@@ -128,6 +129,11 @@ struct al_backend *al_job_backend(const struct al_job *job)
 void *al_job_owner(const struct al_job *job)
 {
     return job->owner;
+}
+
+bool al_job_lingers(const struct al_job *job)
+{
+    return job->lingers;
 }
 
 struct al_task *al_job_task(struct al_job *job)

@@ -8,6 +8,9 @@
  * Who calls what: one thread runs the job (al_job_begin, the sink, al_job_end); one reader at a
  * time takes events; anybody may cancel or look. Thread-safe within that. The lock inside is never
  * held across a callback.
+ *
+ * A job that lingers outlives its readers: without one its events are kept, and a full ring stops
+ * its program, until another reader takes over or al_job_discard says that none will.
  */
 #pragma once
 
@@ -25,6 +28,8 @@ struct al_arena;
 
 #define AL_SHA256_LEN 32
 
+#define AL_JOB_ARTIFACT_COPIES 2 /* the job's, and that in a packed reply */
+
 struct al_job_params {
     struct al_arena *arena;   /* of the request; the job's from now on */
     struct al_job_spec *spec; /* in the arena; the job puts its id into it */
@@ -36,6 +41,7 @@ struct al_job_params {
     void (*run)(struct al_task *task, bool removed);
     void *owner;            /* for `run`; the job only keeps it */
     size_t ring_bytes;      /* ordered in AL_LANE_STREAMS, by channel in AL_LANE_RUNS */
+    size_t keep_bytes;      /* of events that were sent, for the next reader; 0: does not linger */
     size_t artifact_memory; /* reserved for artifacts besides the ring; 0: none are asked for */
     int64_t deadline_ms;    /* when the wall limit ends at the latest, CLOCK_MONOTONIC; 0: none */
     struct al_run_policy policy;
@@ -74,6 +80,7 @@ uint64_t al_job_key(const struct al_job *job); /* the id as a number */
 const char *al_job_tenant(const struct al_job *job);
 struct al_backend *al_job_backend(const struct al_job *job);
 void *al_job_owner(const struct al_job *job);
+bool al_job_lingers(const struct al_job *job);
 struct al_task *al_job_task(struct al_job *job);
 struct al_job *al_job_of_task(struct al_task *task);
 
@@ -114,32 +121,58 @@ void al_job_end(struct al_job *job, struct al_result *result);
 
 /* --- the reader --- */
 
+/*
+ * A reader has its turn or is idle. Whoever has its turn calls al_job_next, and loses the turn when
+ * that returns NULL: to the job (AL_READER_IDLE), whose thread gives it back by `wake`, or for
+ * good. A reader that was detached or replaced learns that in its next turn; if it was idle the one
+ * who did it has its last turn, so that exactly one thread sees the end of each reader. It must
+ * stay valid until then. A Run has no reader; NULL stands for it.
+ */
 struct al_reader {
     /* Called without locks, on the thread that runs the job, when something came while the reader
-     * was idle. It is busy again then and calls al_job_next. */
+     * was idle. It is the reader's turn then. */
     void (*wake)(struct al_reader *reader);
 };
 
-/* Before the job is submitted. The reader is busy: it begins by calling al_job_next. It must stay
- * valid until the job has ended. */
+enum al_reader_state {
+    AL_READER_IDLE,     /* nothing is there yet */
+    AL_READER_DETACHED, /* it is not the job's reader any more */
+    AL_READER_FINISHED, /* the job has ended, and there will be nothing any more */
+};
+
+/* Before the job is submitted. It is the reader's turn. */
 void al_job_set_reader(struct al_job *job, struct al_reader *reader);
 
-/* The next event, which the reader hands back with al_job_event_done. NULL: the reader is idle from
- * now on, or, with *ret_detached, there will be none any more. */
-struct al_event *al_job_next(struct al_job *job, bool *ret_detached);
+/* The next event, which the reader hands back with al_job_event_done, or NULL and why. */
+struct al_event *al_job_next(struct al_job *job, const struct al_reader *reader,
+                             enum al_reader_state *ret_state);
 
-/* The event has been sent: drops the reader's reference and makes room for the program. */
-void al_job_event_done(struct al_job *job, struct al_event *event);
+/* The event has been sent: drops the reader's reference and makes room for the program, unless
+ * somebody else reads by now. */
+void al_job_event_done(struct al_job *job, const struct al_reader *reader, struct al_event *event);
 
-/* Nobody reads any more: what waits and what comes is dropped. True when the reader was idle; it is
- * the caller's turn then to do what al_job_next would have made it do. */
-bool al_job_detach(struct al_job *job);
+/* The reader leaves. If the job lingers it goes on without; else what waits and what comes is
+ * dropped. No effect when it is not the job's reader. True when it was idle: see above. */
+bool al_job_detach(struct al_job *job, const struct al_reader *reader);
+
+/* Makes `reader`, whose turn it is, the one that reads, from the event after that sequence (0: from
+ * the oldest that is kept). *ret_was_idle is for the reader before it, if there was one: see above.
+ * -ENOENT when the job does not linger or its output is discarded, -ERANGE when an event after that
+ * sequence is no longer kept or that sequence has not been reached; nothing has changed then. */
+int al_job_attach(struct al_job *job, struct al_reader *reader, uint64_t after_sequence,
+                  bool *ret_was_idle);
+
+/* Nobody will read any more: what waits and what comes is dropped. No reader is there. */
+void al_job_discard(struct al_job *job);
 
 /* What the ended job has left for its caller, until al_job_drop_output. */
 const struct al_artifacts *al_job_artifacts(const struct al_job *job);
 
-/* Drops ring, artifacts and ctl. The run has ended (or was never submitted) and no reader is there.
- * Only the record is left. */
+/* The memory that the output of an ended job takes. */
+size_t al_job_memory(struct al_job *job);
+
+/* Drops ring, artifacts and ctl. The run has ended (or was never submitted) and no reader has an
+ * event. Only the record is left. */
 void al_job_drop_output(struct al_job *job);
 
 /* --- any thread --- */

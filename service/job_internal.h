@@ -24,9 +24,9 @@ struct al_job_live {
 
     /* Under the job's lock. */
     struct al_ring ring;
-    struct al_reader *reader;
+    struct al_reader *reader; /* NULL: a Run, or nobody reads at the moment */
     bool reader_is_idle;
-    bool detached;
+    bool discards; /* nobody will ever read: what comes is dropped */
     bool out_of_memory;
     struct al_artifacts artifacts; /* not in the record; does not change once the run has ended */
 };
@@ -36,6 +36,7 @@ struct al_job {
     struct al_task task;
     struct al_executor *executor;
     void *owner;
+    bool lingers;
     int64_t deadline_ms;
     struct al_run_policy policy;
     struct al_job_notes notes;       /* see al_job_notes */

@@ -34,7 +34,8 @@ struct al_job_live *al_job_live_create(struct al_job *job, const struct al_job_p
     live->spec = params->spec;
     memcpy(live->spec->job_id, job->id, sizeof job->id);
     bool stream = params->lane == AL_LANE_STREAMS;
-    al_ring_init(&live->ring, stream ? AL_RING_ORDERED : AL_RING_BY_CHANNEL, params->ring_bytes, 0);
+    al_ring_init(&live->ring, stream ? AL_RING_ORDERED : AL_RING_BY_CHANNEL, params->ring_bytes,
+                 params->keep_bytes);
     if (stream) {
         al_ring_append_status(&live->ring, AL_EVENT_STATUS, AL_STATUS_PENDING);
     }
@@ -95,7 +96,7 @@ static size_t append(struct al_sink *sink, enum al_channel channel, const uint8_
     size_t taken = n;
     int error = 0;
     pthread_mutex_lock(&job->lock);
-    if (!live->detached) {
+    if (!live->discards) {
         taken = al_ring_append(&live->ring, channel, data, n, &error);
         reader = reader_to_wake(live);
     }
@@ -115,7 +116,7 @@ static bool give(struct al_sink *sink, enum al_channel channel, uint8_t *data, s
     struct al_job *job = live->job;
     struct al_reader *reader = NULL;
     pthread_mutex_lock(&job->lock);
-    bool taken = !live->detached && al_ring_give(&live->ring, channel, data, n, cap);
+    bool taken = !live->discards && al_ring_give(&live->ring, channel, data, n, cap);
     if (taken) {
         reader = reader_to_wake(live);
     }
@@ -154,7 +155,7 @@ void al_job_peek_output(struct al_job *job, struct al_bytes ret[2])
 /* Adds events that only a Stream's reader sees. With the lock held. */
 static void add_status(struct al_job_live *live, enum al_event_kind kind, enum al_status status)
 {
-    if (live->ring.order == AL_RING_ORDERED && !live->detached) {
+    if (live->ring.order == AL_RING_ORDERED && !live->discards) {
         al_ring_append_status(&live->ring, kind, status);
     }
 }
@@ -234,25 +235,29 @@ void al_job_set_reader(struct al_job *job, struct al_reader *reader)
     pthread_mutex_unlock(&job->lock);
 }
 
-struct al_event *al_job_next(struct al_job *job, bool *ret_detached)
+struct al_event *al_job_next(struct al_job *job, const struct al_reader *reader,
+                             enum al_reader_state *ret_state)
 {
     pthread_mutex_lock(&job->lock);
     struct al_job_live *live = job->live;
     struct al_event *event = NULL;
-    if (!live->detached) {
-        event = al_ring_take(&live->ring);
-        live->reader_is_idle = !event;
+    if (live->discards || live->reader != reader) {
+        *ret_state = AL_READER_DETACHED;
+    } else if (!(event = al_ring_take(&live->ring))) {
+        bool ended = al_status_is_terminal(job->status);
+        *ret_state = ended ? AL_READER_FINISHED : AL_READER_IDLE;
+        live->reader_is_idle = !ended;
     }
-    *ret_detached = live->detached;
     pthread_mutex_unlock(&job->lock);
     return event;
 }
 
-void al_job_event_done(struct al_job *job, struct al_event *event)
+void al_job_event_done(struct al_job *job, const struct al_reader *reader, struct al_event *event)
 {
     pthread_mutex_lock(&job->lock);
     struct al_job_live *live = job->live;
-    bool tell = al_ring_release(&live->ring, al_event_cost(event));
+    bool counts = !live->discards && live->reader == reader;
+    bool tell = counts && al_ring_release(&live->ring, al_event_cost(event));
     pthread_mutex_unlock(&job->lock);
     al_event_unref(event);
     if (tell) {
@@ -260,19 +265,80 @@ void al_job_event_done(struct al_job *job, struct al_event *event)
     }
 }
 
-bool al_job_detach(struct al_job *job)
+/* With the lock held; whether the reader was idle. */
+static bool set_reader(struct al_job_live *live, struct al_reader *reader)
 {
+    bool was_idle = live->reader_is_idle;
+    live->reader = reader;
+    live->reader_is_idle = false;
+    return was_idle;
+}
+
+/* With the lock held; whether the program is to be told of room. */
+static bool discard(struct al_job_live *live)
+{
+    live->discards = true;
+    return al_ring_clear(&live->ring);
+}
+
+bool al_job_detach(struct al_job *job, const struct al_reader *reader)
+{
+    bool was_idle = false;
+    bool tell = false;
     pthread_mutex_lock(&job->lock);
     struct al_job_live *live = job->live;
-    bool was_idle = live->reader_is_idle;
-    live->reader_is_idle = false;
-    live->detached = true;
-    bool tell = al_ring_clear(&live->ring);
+    if (live->reader == reader) {
+        was_idle = set_reader(live, NULL);
+        tell = !job->lingers && discard(live);
+    }
     pthread_mutex_unlock(&job->lock);
     if (tell) {
         al_ctl_room(live->ctl);
     }
     return was_idle;
+}
+
+int al_job_attach(struct al_job *job, struct al_reader *reader, uint64_t after_sequence,
+                  bool *ret_was_idle)
+{
+    int r = -ENOENT;
+    bool tell = false;
+    pthread_mutex_lock(&job->lock);
+    struct al_job_live *live = job->live;
+    if (job->lingers && !live->discards) {
+        r = al_ring_rewind(&live->ring, after_sequence, &tell);
+    }
+    if (r == 0) {
+        *ret_was_idle = set_reader(live, reader);
+    }
+    pthread_mutex_unlock(&job->lock);
+    if (tell) {
+        al_ctl_room(live->ctl);
+    }
+    return r;
+}
+
+void al_job_discard(struct al_job *job)
+{
+    pthread_mutex_lock(&job->lock);
+    struct al_job_live *live = job->live;
+    bool tell = discard(live);
+    pthread_mutex_unlock(&job->lock);
+    if (tell) {
+        al_ctl_room(live->ctl);
+    }
+}
+
+size_t al_job_memory(struct al_job *job)
+{
+    pthread_mutex_lock(&job->lock);
+    const struct al_artifacts *artifacts = &job->live->artifacts;
+    size_t bytes = al_ring_memory(&job->live->ring);
+    if (artifacts->n > 0) {
+        bytes += AL_JOB_ARTIFACT_COPIES * al_artifacts_memory(al_artifacts_bytes(artifacts));
+    }
+    pthread_mutex_unlock(&job->lock);
+    return bytes;
 }
 
 const struct al_artifacts *al_job_artifacts(const struct al_job *job)

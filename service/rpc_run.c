@@ -17,9 +17,9 @@ static size_t take_output(struct al_job *job, struct al_event *ret[AL_PACK_EVENT
                           Airlock__V1__ExecutionResult *result)
 {
     size_t n = 0;
-    bool detached;
+    enum al_reader_state state;
     struct al_event *event;
-    while (n < AL_PACK_EVENTS_MAX && (event = al_job_next(job, &detached))) {
+    while (n < AL_PACK_EVENTS_MAX && (event = al_job_next(job, NULL, &state))) {
         ProtobufCBinaryData *to =
             event->kind == AL_EVENT_STDOUT ? &result->stdout : &result->stderr;
         *to = (ProtobufCBinaryData){.data = event->bytes.data, .len = event->bytes.len};
@@ -41,7 +41,7 @@ static void reply(struct run_call *run)
     size_t n = take_output(job, events, &message.result);
     al_call_reply(&run->base, al_pack(&message.result.base, RESULT_FIELD, events, n));
     while (n > 0) {
-        al_job_event_done(job, events[--n]);
+        al_job_event_done(job, NULL, events[--n]);
     }
 }
 

@@ -12,12 +12,14 @@
 #include <grpc/slice.h>
 #include <grpc/support/time.h>
 
+#include "backends/base/clock.h"
 #include "backends/base/log.h"
 #include "service/call.h"
 #include "service/listen_error.h"
 #include "service/rpc.h"
 #include "service/server_internal.h"
 #include "service/service.h"
+#include "service/session.h"
 #include "service/transport.h"
 
 static const struct al_rpc *const rpcs[] = {
@@ -188,12 +190,21 @@ static void arrive_done(struct al_op *op, bool ok)
     al_call_unref(call);
 }
 
+static gpr_timespec monotonic_at(int64_t ms)
+{
+    gpr_timespec left = gpr_time_from_millis(ms - al_now_ms(), GPR_TIMESPAN);
+    return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), left);
+}
+
+/* Told of what gRPC has done; in between, of lingering jobs whose time is over. */
 static void *serve(void *arg)
 {
     struct al_server *server = arg;
     const gpr_timespec forever = gpr_inf_future(GPR_CLOCK_MONOTONIC);
     for (;;) {
-        grpc_event event = grpc_completion_queue_next(server->cq, forever, NULL);
+        int64_t until_ms = al_session_expire(&server->service);
+        gpr_timespec until = until_ms == INT64_MAX ? forever : monotonic_at(until_ms);
+        grpc_event event = grpc_completion_queue_next(server->cq, until, NULL);
         if (event.type == GRPC_QUEUE_SHUTDOWN) {
             return NULL;
         }

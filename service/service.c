@@ -11,6 +11,7 @@
 #include "backends/base/log.h"
 #include "proto/wire/arena.h"
 #include "service/job_encode.h"
+#include "service/session.h"
 
 #define MIB ((size_t)1 << 20)
 
@@ -21,6 +22,9 @@
 
 /* Threads that read records at a time. */
 #define QUERY_SLOTS 4
+
+/* The part of output_memory_mb that ended jobs may take which linger for a reader. */
+#define LINGER_SHARE 2
 
 /* What a job's record may take while it is packed. */
 #define RECORD_BYTES_MAX (256u << 10)
@@ -140,13 +144,15 @@ int al_service_init(struct al_service *service, const struct al_config *config,
         .small_limits = small_limits(),
         .executor = make_executor(config),
         .jobs = al_jobs_create(config->job_history),
+        .linger =
+            al_linger_create(config->stream_slots, config->output_memory_mb * MIB / LINGER_SHARE),
         .quota = al_config_quota_create(config),
         .calls_max = run_slots(config) + config->stream_slots + config->queue_max + CALLS_SLACK,
         .request_bytes_max = config->output_memory_mb * MIB,
         .idle_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
     };
     int r = service->idle_fd < 0 ? -errno : 0;
-    if (r == 0 && (!service->executor || !service->jobs || !service->quota)) {
+    if (r == 0 && (!service->executor || !service->jobs || !service->linger || !service->quota)) {
         r = -ENOMEM;
     }
     if (r == 0) {
@@ -166,6 +172,7 @@ void al_service_finish(struct al_service *service)
 {
     al_executor_destroy(service->executor);
     al_pipeline_finish(&service->pipeline);
+    al_linger_destroy(service->linger);
     al_jobs_destroy(service->jobs);
     al_records_close(service->records);
     al_cache_close(service->cache);
@@ -195,6 +202,7 @@ void al_service_release(struct al_service *service, size_t bytes)
 void al_service_drain(struct al_service *service)
 {
     atomic_store(&service->draining, true);
+    al_session_drain(service);
     if (atomic_load(&service->admitted) == 0) {
         eventfd_write(service->idle_fd, 1);
     }

@@ -14,6 +14,7 @@
 #include "service/config.h"
 #include "service/executor.h"
 #include "service/jobs.h"
+#include "service/linger.h"
 #include "service/pipeline.h"
 #include "service/quota/quota.h"
 #include "service/records/records.h"
@@ -29,6 +30,7 @@ struct al_service {
     struct al_wire_limits small_limits; /* of all others */
     struct al_executor *executor;
     struct al_jobs *jobs;
+    struct al_linger *linger;
     struct al_pipeline pipeline;
     struct al_quota *quota;
     struct al_cache *cache;     /* NULL: none is configured */

@@ -8,81 +8,106 @@ static void read_next(struct al_stream *stream);
 
 static struct al_ctl *ctl_of(struct al_stream *stream)
 {
-    return al_job_ctl(stream->admitted.job);
+    return al_job_ctl(stream->session->admitted.job);
 }
 
-static void drop_stdin(struct al_stream *stream, struct al_arena *arena)
+static void drop_arena(struct al_session *session, struct al_arena *arena)
 {
     if (arena) {
-        al_service_release(stream->base.service, al_arena_used_bytes(arena));
+        al_service_release(session->service, al_arena_used_bytes(arena));
         al_arena_destroy(arena);
     }
 }
 
-/* Hands over what fits of the stdin that waits. True when all of it has gone just now: the caller
- * may read on. Any thread. */
-static bool push_stdin(struct al_stream *stream)
+/* With the lock held: nothing waits any more. */
+static struct al_arena *take_arena(struct al_session *session)
 {
-    pthread_mutex_lock(&stream->lock);
-    struct al_arena *arena = stream->stdin_arena;
-    struct al_bytes *rest = &stream->stdin_rest;
-    if (arena) {
-        size_t taken = al_ctl_stdin_push(ctl_of(stream), rest->data, rest->len);
-        stream->stdin_received += taken;
+    struct al_arena *arena = session->stdin_arena;
+    session->stdin_arena = NULL;
+    session->sender = NULL;
+    return arena;
+}
+
+void al_stream_stdin_drop(struct al_session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    struct al_arena *arena = take_arena(session);
+    pthread_mutex_unlock(&session->lock);
+    drop_arena(session, arena);
+}
+
+/* Hands over what fits of the stdin that waits. When all of it has gone just now: the stream that
+ * may read on, with a reference for the caller. Any thread. */
+static struct al_stream *push_stdin(struct al_session *session)
+{
+    struct al_stream *sender = NULL;
+    struct al_arena *arena = NULL;
+    pthread_mutex_lock(&session->lock);
+    struct al_bytes *rest = &session->stdin_rest;
+    if (session->sender) {
+        size_t taken = al_ctl_stdin_push(al_job_ctl(session->admitted.job), rest->data, rest->len);
+        session->stdin_received += taken;
         rest->data += taken;
         rest->len -= taken;
     }
-    bool all = arena && rest->len == 0;
-    if (all) {
-        stream->stdin_arena = NULL;
+    if (session->sender && rest->len == 0) {
+        sender = session->sender;
+        al_call_ref(&sender->base);
+        arena = take_arena(session);
     }
-    pthread_mutex_unlock(&stream->lock);
-    if (all) {
-        drop_stdin(stream, arena);
-    }
-    return all;
+    pthread_mutex_unlock(&session->lock);
+    drop_arena(session, arena);
+    return sender;
 }
 
-uint64_t al_stream_stdin_received(struct al_stream *stream)
+static void push_and_read_on(struct al_session *session)
 {
-    pthread_mutex_lock(&stream->lock);
-    uint64_t received = stream->stdin_received;
-    pthread_mutex_unlock(&stream->lock);
-    return received;
+    struct al_stream *sender = push_stdin(session);
+    if (sender) {
+        read_next(sender);
+        al_call_unref(&sender->base);
+    }
 }
 
 /* The program has read some of its stdin. The job's thread. */
 static void stdin_has_room(void *arg)
 {
-    struct al_stream *stream = arg;
-    if (push_stdin(stream)) {
-        read_next(stream);
-    }
+    push_and_read_on(arg);
 }
 
-/* Takes over the arena. True: read on; false: when there is room, or never. */
-static bool take_stdin(struct al_stream *stream, ProtobufCBinaryData bytes, struct al_arena **arena,
+static bool stdin_has_ended(struct al_session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    bool ended = session->stdin_ended;
+    pthread_mutex_unlock(&session->lock);
+    return ended;
+}
+
+/* Takes over the arena. The next message is read once all of it is handed over. */
+static void take_stdin(struct al_stream *stream, ProtobufCBinaryData bytes, struct al_arena **arena,
                        struct al_err *err)
 {
-    size_t max = stream->base.service->config->limits.stdin_bytes;
-    if (stream->stdin_ended) {
+    struct al_session *session = stream->session;
+    size_t max = session->service->config->limits.stdin_bytes;
+    if (stdin_has_ended(session)) {
         (void)al_err_set(err, AL_ERR_INVALID_ARGUMENT, "stdin: comes after stdin_eof");
-        return false;
+        return;
     }
     if (bytes.len > max) {
         (void)al_err_set(err, AL_ERR_INVALID_ARGUMENT, "stdin: %zu bytes, at most %zu a message",
                          bytes.len, max);
-        return false;
+        return;
     }
-    if (al_service_hold(stream->base.service, al_arena_used_bytes(*arena), err) < 0) {
-        return false;
+    if (al_service_hold(session->service, al_arena_used_bytes(*arena), err) < 0) {
+        return;
     }
-    pthread_mutex_lock(&stream->lock);
-    stream->stdin_arena = *arena;
-    stream->stdin_rest = (struct al_bytes){.data = bytes.data, .len = bytes.len};
-    pthread_mutex_unlock(&stream->lock);
+    pthread_mutex_lock(&session->lock);
+    session->sender = stream;
+    session->stdin_arena = *arena;
+    session->stdin_rest = (struct al_bytes){.data = bytes.data, .len = bytes.len};
+    pthread_mutex_unlock(&session->lock);
     *arena = NULL;
-    return push_stdin(stream);
+    push_and_read_on(session);
 }
 
 static bool take_eof(struct al_stream *stream, bool value, struct al_err *err)
@@ -91,7 +116,9 @@ static bool take_eof(struct al_stream *stream, bool value, struct al_err *err)
         (void)al_err_set(err, AL_ERR_INVALID_ARGUMENT, "stdin_eof: must be true");
         return false;
     }
-    stream->stdin_ended = true;
+    pthread_mutex_lock(&stream->session->lock);
+    stream->session->stdin_ended = true;
+    pthread_mutex_unlock(&stream->session->lock);
     al_ctl_stdin_eof(ctl_of(stream));
     return true;
 }
@@ -110,7 +137,7 @@ static bool is_allowed_signal(int signo)
 
 static bool take_signal(struct al_stream *stream, int signo, struct al_err *err)
 {
-    const struct al_backend *backend = al_job_backend(stream->admitted.job);
+    const struct al_backend *backend = al_job_backend(stream->session->admitted.job);
     if (!is_allowed_signal(signo)) {
         (void)al_err_set(err, AL_ERR_INVALID_ARGUMENT,
                          "signal: %d is not one of HUP, INT, QUIT, KILL, TERM, USR1, USR2, CONT, "
@@ -135,7 +162,7 @@ static bool take_resize(struct al_stream *stream, const Airlock__V1__TerminalSiz
                         struct al_err *err)
 {
     struct al_terminal_size size;
-    if (!stream->terminal) {
+    if (!stream->session->terminal) {
         (void)al_err_set(err, AL_ERR_FAILED_PRECONDITION, "resize: the job has no terminal");
         return false;
     }
@@ -152,7 +179,8 @@ static bool take_message(struct al_stream *stream, const Airlock__V1__StreamRequ
 {
     switch (message->event_case) {
     case AIRLOCK__V1__STREAM_REQUEST__EVENT_STDIN:
-        return take_stdin(stream, message->stdin, arena, err);
+        take_stdin(stream, message->stdin, arena, err);
+        return false;
     case AIRLOCK__V1__STREAM_REQUEST__EVENT_STDIN_EOF:
         return take_eof(stream, message->stdin_eof, err);
     case AIRLOCK__V1__STREAM_REQUEST__EVENT_SIGNAL:
@@ -174,8 +202,11 @@ static void read_done(struct al_op *op, bool ok)
 {
     struct al_stream *stream = (struct al_stream *)((char *)op - offsetof(struct al_stream, read));
     struct al_call *call = &stream->base;
-    if (!ok || !stream->received) { /* half-closed; if it is more, `gone` tells */
-        al_ctl_stdin_eof(ctl_of(stream));
+    if (!ok || !stream->received || stream->over) {
+        /* A broken connection is not the end of stdin: another may follow. */
+        if (!stream->over && !grpc_call_failed_before_recv_message(call->grpc)) {
+            al_ctl_stdin_eof(ctl_of(stream));
+        }
         al_call_unref(call);
         return;
     }
@@ -207,13 +238,11 @@ static void read_next(struct al_stream *stream)
 
 void al_stream_input_start(struct al_stream *stream)
 {
-    al_ctl_on_stdin_room(ctl_of(stream), stdin_has_room, stream);
+    al_ctl_on_stdin_room(ctl_of(stream), stdin_has_room, stream->session);
     read_next(stream);
 }
 
 void al_stream_input_finish(struct al_stream *stream)
 {
     grpc_byte_buffer_destroy(stream->received);
-    drop_stdin(stream, stream->stdin_arena);
-    pthread_mutex_destroy(&stream->lock);
 }

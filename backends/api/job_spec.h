@@ -85,6 +85,7 @@ struct al_job_spec {
     struct al_bytes stdin_bytes;
     bool stdin_open; /* more stdin comes through the job's ctl, after stdin_bytes */
     struct al_terminal_size terminal; /* the program's stdin, stdout and stderr are one */
+    int64_t linger_ms;                /* a reader may be away for so long */
     struct al_quotas quotas;
     enum al_network_policy network;
     const char *const *hosts; /* the allowlist's patterns */

@@ -4,8 +4,9 @@
  * so that a slow reader stops the program and nothing grows. Once the job is to die (cancel, output
  * limit) the launcher is told and the rest of the output is kept as far as it fits and otherwise
  * dropped, so that nothing waits for a reader. The same when the program has ended and its reader
- * takes nothing for as long as the program might have run: no reader holds a job for ever. The loop
- * ends when EXIT has come and every pipe has ended; by then the launcher has reaped everything.
+ * takes nothing for as long as the program might have run, and as it may linger without a reader:
+ * no reader holds a job for ever. The loop ends when EXIT has come and every pipe has ended; by
+ * then the launcher has reaped everything.
  */
 #include "backends/process/process.h"
 
@@ -367,7 +368,8 @@ static int patience_ms(const struct pump *p)
         return -1;
     }
     int64_t wall_ms = p->spec->quotas.wall_ms;
-    int64_t until_ms = p->moved_ms + (wall_ms > READER_MIN_MS ? wall_ms : READER_MIN_MS);
+    int64_t reader_ms = wall_ms > READER_MIN_MS ? wall_ms : READER_MIN_MS;
+    int64_t until_ms = p->moved_ms + reader_ms + p->spec->linger_ms;
     int64_t left_ms = until_ms - al_now_ms();
     return left_ms < 0 ? 0 : left_ms < INT_MAX ? (int)left_ms : INT_MAX;
 }

@@ -89,6 +89,27 @@ static enum wait_end act_flood(struct act *act, uint64_t n)
     return end;
 }
 
+uint8_t al_actor_byte(uint64_t at)
+{
+    return (uint8_t)((at * 2654435761u) >> 13);
+}
+
+static enum wait_end act_count(struct act *act, uint64_t n)
+{
+    uint8_t bytes[3000];
+    enum wait_end end = WAIT_CTL;
+    for (uint64_t at = 0; at < n && end == WAIT_CTL;) {
+        size_t more = at % sizeof bytes + 1;
+        more = n - at < more ? (size_t)(n - at) : more;
+        for (size_t i = 0; i < more; i++) {
+            bytes[i] = al_actor_byte(at + i);
+        }
+        end = al_ctl_cancelled(act->ctl) ? WAIT_CANCELLED : print(act, bytes, more);
+        at += more;
+    }
+    return end;
+}
+
 static enum wait_end act_signals(struct act *act)
 {
     enum wait_end end = WAIT_CTL;
@@ -112,6 +133,9 @@ static enum wait_end perform(struct act *act, const char *code)
     }
     if (strncmp(code, "flood ", 6) == 0) {
         return act_flood(act, strtoull(code + 6, NULL, 10));
+    }
+    if (strncmp(code, "count ", 6) == 0) {
+        return act_count(act, strtoull(code + 6, NULL, 10));
     }
     if (strcmp(code, "signals") == 0) {
         return act_signals(act);

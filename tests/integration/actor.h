@@ -4,6 +4,7 @@
  *   wait          nothing, until it is cancelled or its wall limit is over
  *   cat           returns its standard input until that ends
  *   flood N       prints N bytes, waiting for room
+ *   count N       prints N bytes that al_actor_byte tells, a few at a time, waiting for room
  *   signals       prints the number of each signal that comes, until it is cancelled
  *   fail          the backend fails
  */
@@ -15,6 +16,9 @@
 
 /* Named "actor". NULL when memory is out. */
 struct al_backend *al_actor_create(void);
+
+/* The byte of `count` at that place. */
+uint8_t al_actor_byte(uint64_t at);
 
 /* Jobs that run at the moment, and bytes that all of them printed so far. */
 unsigned al_actor_running(const struct al_backend *backend);

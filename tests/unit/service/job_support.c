@@ -36,6 +36,7 @@ struct al_job *al_test_job_create(const struct al_test_job *from)
         .run = from->run,
         .owner = from->owner,
         .ring_bytes = from->ring_bytes,
+        .keep_bytes = from->keep_bytes,
         .deadline_ms = from->deadline_ms,
     };
     struct al_job *job;

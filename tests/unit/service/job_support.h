@@ -10,6 +10,7 @@ struct al_test_job {
     const char *code;   /* NULL: "" */
     enum al_lane lane;
     size_t ring_bytes;
+    size_t keep_bytes;
     struct al_executor *executor; /* NULL: the job is never submitted or cancelled in a queue */
     void (*run)(struct al_task *task, bool removed);
     struct al_backend *backend; /* NULL: one that has nothing */

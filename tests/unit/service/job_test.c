@@ -45,23 +45,24 @@ static size_t print(struct al_job *job, const char *text)
 }
 
 /* The next event must be of that kind; what it carries, for a status. */
-static int assert_next(struct al_job *job, enum al_event_kind kind)
+static int assert_next(struct al_job *job, const struct test_reader *reader,
+                       enum al_event_kind kind)
 {
-    bool detached = false;
-    struct al_event *event = al_job_next(job, &detached);
+    enum al_reader_state state;
+    struct al_event *event = al_job_next(job, &reader->base, &state);
     assert_non_null(event);
-    assert_false(detached);
     assert_int_equal(event->kind, kind);
     int what = kind == AL_EVENT_STATUS ? (int)event->status : (int)event->bytes.len;
-    al_job_event_done(job, event);
+    al_job_event_done(job, &reader->base, event);
     return what;
 }
 
-static void assert_idle(struct al_job *job)
+static void assert_none(struct al_job *job, const struct al_reader *reader,
+                        enum al_reader_state want)
 {
-    bool detached = true;
-    assert_null(al_job_next(job, &detached));
-    assert_false(detached);
+    enum al_reader_state state;
+    assert_null(al_job_next(job, reader, &state));
+    assert_int_equal(state, want);
 }
 
 static void test_job__tells_its_whole_life(void **state)
@@ -72,15 +73,15 @@ static void test_job__tells_its_whole_life(void **state)
         al_test_job_create(&(struct al_test_job){.lane = AL_LANE_STREAMS, .ring_bytes = 64 * KIB});
     struct al_job_info info;
     al_job_set_reader(job, &reader.base);
-    assert_int_equal(assert_next(job, AL_EVENT_STATUS), AL_STATUS_PENDING);
-    assert_idle(job);
+    assert_int_equal(assert_next(job, &reader, AL_EVENT_STATUS), AL_STATUS_PENDING);
+    assert_none(job, &reader.base, AL_READER_IDLE);
     al_job_begin(job);
     assert_int_equal(reader.wakes, 1);
     print(job, "hello");
     assert_int_equal(reader.wakes, 1); /* it has not come back yet */
-    assert_int_equal(assert_next(job, AL_EVENT_STATUS), AL_STATUS_RUNNING);
-    assert_int_equal(assert_next(job, AL_EVENT_STDOUT), 5);
-    assert_idle(job);
+    assert_int_equal(assert_next(job, &reader, AL_EVENT_STATUS), AL_STATUS_RUNNING);
+    assert_int_equal(assert_next(job, &reader, AL_EVENT_STDOUT), 5);
+    assert_none(job, &reader.base, AL_READER_IDLE);
     al_job_info(job, &info);
     assert_null(info.result);
     assert_int_equal(info.status, AL_STATUS_RUNNING);
@@ -90,8 +91,8 @@ static void test_job__tells_its_whole_life(void **state)
     result.status = AL_STATUS_TIMEOUT;
     al_job_end(job, &result);
     assert_int_equal(reader.wakes, 2);
-    assert_int_equal(assert_next(job, AL_EVENT_STATUS), AL_STATUS_TIMEOUT);
-    assert_next(job, AL_EVENT_RESULT);
+    assert_int_equal(assert_next(job, &reader, AL_EVENT_STATUS), AL_STATUS_TIMEOUT);
+    assert_next(job, &reader, AL_EVENT_RESULT);
     al_job_drop_output(job);
     al_job_info(job, &info);
     assert_int_equal(info.result->status, AL_STATUS_TIMEOUT);
@@ -112,12 +113,12 @@ static void test_job__a_byte_reaches_an_idle_reader_at_once(void **state)
     struct al_job *job =
         al_test_job_create(&(struct al_test_job){.lane = AL_LANE_STREAMS, .ring_bytes = 64 * KIB});
     al_job_set_reader(job, &reader.base);
-    assert_next(job, AL_EVENT_STATUS);
+    assert_next(job, &reader, AL_EVENT_STATUS);
     for (unsigned i = 1; i <= 3; i++) {
-        assert_idle(job);
+        assert_none(job, &reader.base, AL_READER_IDLE);
         print(job, "x");
         assert_int_equal(reader.wakes, i);
-        assert_int_equal(assert_next(job, AL_EVENT_STDOUT), 1);
+        assert_int_equal(assert_next(job, &reader, AL_EVENT_STDOUT), 1);
     }
     al_test_job_end(job, AL_STATUS_SUCCEEDED);
     al_job_unref(job);
@@ -126,7 +127,6 @@ static void test_job__a_byte_reaches_an_idle_reader_at_once(void **state)
 static void test_job__a_run_keeps_output_only(void **state)
 {
     (void)state;
-    bool detached;
     struct al_job *job = al_test_job_create(
         &(struct al_test_job){.lane = AL_LANE_RUNS, .ring_bytes = al_ring_bytes_for(100)});
     al_job_begin(job);
@@ -136,9 +136,15 @@ static void test_job__a_run_keeps_output_only(void **state)
     struct al_result result;
     al_result_init(&result);
     al_job_end(job, &result);
-    assert_int_equal(assert_next(job, AL_EVENT_STDOUT), 6);
-    assert_int_equal(assert_next(job, AL_EVENT_STDERR), 1);
-    assert_null(al_job_next(job, &detached));
+    static const size_t lengths[] = {6, 1};
+    for (int i = 0; i < 2; i++) {
+        enum al_reader_state none;
+        struct al_event *event = al_job_next(job, NULL, &none);
+        assert_non_null(event);
+        assert_int_equal(event->bytes.len, lengths[i]);
+        al_job_event_done(job, NULL, event);
+    }
+    assert_none(job, NULL, AL_READER_FINISHED);
     al_job_drop_output(job);
     al_job_unref(job);
 }
@@ -146,7 +152,6 @@ static void test_job__a_run_keeps_output_only(void **state)
 static void test_job__detached_drops_everything(void **state)
 {
     (void)state;
-    bool detached = false;
     struct test_reader reader = make_reader();
     struct al_job *job =
         al_test_job_create(&(struct al_test_job){.lane = AL_LANE_STREAMS, .ring_bytes = 2 * KIB});
@@ -155,15 +160,14 @@ static void test_job__detached_drops_everything(void **state)
     al_job_set_reader(job, &reader.base);
     assert_true(al_sink_append(al_job_sink(job), AL_STDOUT, (uint8_t *)text, sizeof text) <
                 sizeof text);
-    assert_false(al_job_detach(job)); /* it was busy */
+    assert_false(al_job_detach(job, &reader.base)); /* it was busy */
     struct pollfd pfd = {.fd = al_ctl_fd(al_job_ctl(job)), .events = POLLIN};
     assert_int_equal(poll(&pfd, 1, 0), 1); /* there is room */
     for (int i = 0; i < 100; i++) {
         assert_int_equal(al_sink_append(al_job_sink(job), AL_STDOUT, (uint8_t *)text, sizeof text),
                          sizeof text);
     }
-    assert_null(al_job_next(job, &detached));
-    assert_true(detached);
+    assert_none(job, &reader.base, AL_READER_DETACHED);
     assert_int_equal(reader.wakes, 0);
     al_test_job_end(job, AL_STATUS_KILLED);
     al_job_unref(job);
@@ -176,10 +180,10 @@ static void test_job__detach_gives_an_idle_readers_turn_away_once(void **state)
     struct al_job *job =
         al_test_job_create(&(struct al_test_job){.lane = AL_LANE_STREAMS, .ring_bytes = 2 * KIB});
     al_job_set_reader(job, &reader.base);
-    assert_next(job, AL_EVENT_STATUS);
-    assert_idle(job);
-    assert_true(al_job_detach(job));
-    assert_false(al_job_detach(job));
+    assert_next(job, &reader, AL_EVENT_STATUS);
+    assert_none(job, &reader.base, AL_READER_IDLE);
+    assert_true(al_job_detach(job, &reader.base));
+    assert_false(al_job_detach(job, &reader.base));
     print(job, "x");
     al_test_job_end(job, AL_STATUS_KILLED);
     assert_int_equal(reader.wakes, 0);
@@ -223,8 +227,8 @@ static void *write_all(void *arg)
 static struct al_event *wait_event(struct flow *flow, unsigned *seen)
 {
     struct al_event *event;
-    bool detached;
-    while (!(event = al_job_next(flow->job, &detached))) {
+    enum al_reader_state state;
+    while (!(event = al_job_next(flow->job, &flow->reader.base, &state))) {
         pthread_mutex_lock(&flow->reader.lock);
         while (flow->reader.wakes == *seen) {
             pthread_cond_wait(&flow->reader.woken, &flow->reader.lock);
@@ -256,7 +260,7 @@ static void test_job__a_slow_reader_stops_the_program_and_loses_nothing(void **s
         }
         got += event->bytes.len;
         last = event->kind == AL_EVENT_RESULT;
-        al_job_event_done(flow.job, event);
+        al_job_event_done(flow.job, &flow.reader.base, event);
     }
     assert_int_equal(got, flow.total);
     pthread_join(thread, NULL);
