@@ -16,6 +16,7 @@
 #include "backends/base/cleanup.h"
 #include "backends/base/clock.h"
 #include "backends/base/io.h"
+#include "backends/launcher/barrier.h"
 #include "backends/launcher/job_internal.h"
 
 #define PIPE_BYTES (256 << 10)
@@ -168,7 +169,8 @@ static void fill_in(struct al_job *job, enum al_cell_kind kind, const struct al_
                     int32_t runtime)
 {
     struct al_jobs *jobs = job->jobs;
-    uid_t uid = jobs->config->uid_base + 2 * job->slot;
+    uid_t uid = jobs->config->uid_base;
+    uid += al_barrier_is_on(AL_BARRIER_OWN_UIDS) ? 2 * job->slot : 0;
     al_job_init_sources(job);
     job->assign_fd = job->bundle_fd = job->compile_out = job->artifacts_out = -1;
     job->cell = (struct al_cell){.init_pidfd = -1, .mounts_fd = -1, .alive_fd = -1, .ready_fd = -1};

@@ -15,12 +15,12 @@
 #include "backends/api/backend.h"
 #include "backends/base/cleanup.h"
 #include "backends/base/io.h"
+#include "backends/launcher/barrier.h"
 #include "backends/launcher/child.h"
 #include "backends/launcher/rootfs.h"
 
-#define NATIVE_FLAGS \
-    (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
-#define LOCAL_FLAGS (CLONE_NEWPID | CLONE_NEWNS)
+#define LOCAL_FLAGS  (CLONE_NEWPID | CLONE_NEWNS)
+#define NATIVE_FLAGS (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS)
 
 uint32_t al_cell_layers(enum al_cell_kind kind, const struct al_cgroups *cgroups)
 {
@@ -65,10 +65,18 @@ static pid_t clone_owned(uint64_t flags, unsigned owner, int *ret_pidfd)
     return pid;
 }
 
+uint64_t al_cell_side_flags(void)
+{
+    return al_barrier_flags(AL_BARRIER_NETNS, CLONE_NEWNET) |
+           al_barrier_flags(AL_BARRIER_IPCNS, CLONE_NEWIPC) |
+           al_barrier_flags(AL_BARRIER_UTSNS, CLONE_NEWUTS);
+}
+
 static pid_t clone_init(enum al_cell_kind kind, unsigned init_uid, int *ret_pidfd)
 {
-    return kind == AL_CELL_NATIVE ? clone_owned(NATIVE_FLAGS, init_uid, ret_pidfd)
-                                  : clone_process(LOCAL_FLAGS, -1, ret_pidfd);
+    return kind == AL_CELL_NATIVE
+               ? clone_owned(NATIVE_FLAGS | al_cell_side_flags(), init_uid, ret_pidfd)
+               : clone_process(LOCAL_FLAGS, -1, ret_pidfd);
 }
 
 static int clone_error(struct al_err *err)

@@ -96,6 +96,9 @@ struct al_process {
 /* The layers that a cell of the kind enforces, the cgroups' included. */
 uint32_t al_cell_layers(enum al_cell_kind kind, const struct al_cgroups *cgroups);
 
+/* The namespaces of a native cell besides users, processes and mounts, as flags of clone. */
+uint64_t al_cell_side_flags(void);
+
 /* Whether a cell of the kind can be cloned here at all. */
 int al_cell_probe(enum al_cell_kind kind, unsigned init_uid, struct al_err *err);
 

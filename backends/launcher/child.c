@@ -12,6 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "backends/launcher/barrier.h"
+
 static int compare_ints(const void *a, const void *b)
 {
     int x = *(const int *)a, y = *(const int *)b;
@@ -44,6 +46,9 @@ void al_child_fail(int status_fd, const struct al_err *err)
 
 int al_child_drop_bounding_set(struct al_err *err)
 {
+    if (!al_barrier_is_on(AL_BARRIER_CAPABILITIES)) {
+        return 0;
+    }
     for (int cap = 0; prctl(PR_CAPBSET_READ, cap) >= 0; cap++) {
         if (prctl(PR_CAPBSET_DROP, cap) < 0) {
             return al_err_errno(err, errno, "cannot drop capability %d from the bounding set", cap);
@@ -68,10 +73,10 @@ static int set_capabilities(uint32_t low, struct al_err *err)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct caps[2] = {{.effective = low, .permitted = low}};
-    if (syscall(SYS_capset, &header, caps) < 0) {
+    if (al_barrier_is_on(AL_BARRIER_CAPABILITIES) && syscall(SYS_capset, &header, caps) < 0) {
         return al_err_errno(err, errno, "capset");
     }
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) {
+    if (al_barrier_is_on(AL_BARRIER_NO_NEW_PRIVS) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) {
         return al_err_errno(err, errno, "PR_SET_NO_NEW_PRIVS");
     }
     return 0;

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "backends/base/cleanup.h"
+#include "backends/launcher/barrier.h"
 #include "backends/launcher/cell.h"
 #include "backends/launcher/child.h"
 #include "backends/launcher/rootfs.h"
@@ -37,8 +38,11 @@ static int build_native(const struct al_cell_plan *plan, struct al_err *err)
 {
     int rc = al_child_become(0, err);
     rc = rc < 0 ? rc : al_rootfs_enter(plan->quotas.disk_mb, err);
-    rc = rc < 0 ? rc : bring_loopback_up(err);
-    if (rc == 0 && sethostname("sandbox", strlen("sandbox")) < 0) {
+    if (rc == 0 && al_barrier_is_on(AL_BARRIER_NETNS)) {
+        rc = bring_loopback_up(err);
+    }
+    if (rc == 0 && al_barrier_is_on(AL_BARRIER_UTSNS) &&
+        sethostname("sandbox", strlen("sandbox")) < 0) {
         rc = al_err_errno(err, errno, "sethostname");
     }
     return rc;
@@ -99,7 +103,7 @@ void al_init_main(const struct al_cell_plan *plan, int alive_fd, int ready_fd, i
     if (rc < 0) {
         al_child_fail(status_fd, &err);
     }
-    prctl(PR_SET_DUMPABLE, 0);
+    prctl(PR_SET_DUMPABLE, al_barrier_is_on(AL_BARRIER_DUMPABLE) ? 0 : 1);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the last change of id, which clears it */
     close(status_fd);
     if (write(ready_fd, "", 1) != 1) {

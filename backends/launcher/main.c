@@ -22,6 +22,7 @@
 #include "backends/base/cleanup.h"
 #include "backends/base/io.h"
 #include "backends/base/log.h"
+#include "backends/launcher/barrier.h"
 #include "backends/launcher/instance.h"
 #include "backends/launcher/job.h"
 #include "backends/launcher/reaper.h"
@@ -79,7 +80,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 /* Every cell's init is a copy of this process, and its memory holds what we were started with. */
 static void forget_environment(void)
 {
-    for (char **e = environ; *e; e++) {
+    for (char **e = environ; *e && al_barrier_is_on(AL_BARRIER_ARGUMENTS); e++) {
         memset(*e, 0, strlen(*e));
     }
     clearenv();
@@ -101,8 +102,10 @@ static int clean_process(int socket)
     forget_environment();
     /* A keyring of its own, for cells to inherit; where there are no keys this fails. */
     syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
-    close_range(3, (unsigned)socket - 1, 0);
-    close_range((unsigned)socket + 1, ~0U, 0);
+    if (al_barrier_is_on(AL_BARRIER_FDS)) {
+        close_range(3, (unsigned)socket - 1, 0);
+        close_range((unsigned)socket + 1, ~0U, 0);
+    }
     setsid(); /* a Ctrl-C for airlockd drains it; it must not kill the jobs under it */
     umask(022);
     /* The call itself: libc's refuses the two signals that it uses, which whoever started us may
@@ -288,6 +291,8 @@ int main(int argc, char **argv)
     launcher.socket = (struct al_source){.fd = options.socket, .fn = on_socket};
     al_runtimes_probe(&launcher.config);
     prepare(&launcher, options.data_dir);
-    hide_arguments(argc, argv);
+    if (al_barrier_is_on(AL_BARRIER_ARGUMENTS)) {
+        hide_arguments(argc, argv);
+    }
     return run(&launcher);
 }

@@ -26,6 +26,7 @@
 #include "backends/base/cleanup.h"
 #include "backends/base/clock.h"
 #include "backends/base/io.h"
+#include "backends/launcher/barrier.h"
 #include "backends/launcher/child.h"
 #include "backends/launcher/collect.h"
 #include "backends/launcher/prestart.h"
@@ -39,10 +40,11 @@ static int enter_namespaces(const struct al_cell_plan *plan, const struct al_cel
 {
     int flags = CLONE_NEWNS;
     if (plan->kind == AL_CELL_NATIVE) {
-        if (unshare(CLONE_NEWCGROUP) < 0) { /* its root is the job's own group */
+        const int own_root = (int)al_barrier_flags(AL_BARRIER_CGROUPNS, CLONE_NEWCGROUP);
+        if (unshare(own_root) < 0) { /* the job's own group */
             return al_err_errno(err, errno, "unshare(CLONE_NEWCGROUP)");
         }
-        flags |= CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
+        flags |= CLONE_NEWUSER | (int)al_cell_side_flags();
     }
     if (setns(cell->init_pidfd, flags) < 0) {
         return al_err_errno(err, errno, "setns");
@@ -54,8 +56,11 @@ static int become_user(const struct al_cell_plan *plan, struct al_err *err)
 {
     bool native = plan->kind == AL_CELL_NATIVE;
     int rc = al_child_drop_bounding_set(err);
-    rc = rc < 0 ? rc : al_child_become(native ? AL_CELL_UID : plan->program_uid, err);
-    return rc < 0 ? rc : al_child_drop_capabilities(err);
+    rc = rc < 0 ? rc : al_child_become(native ? al_rootfs_cell_uid() : plan->program_uid, err);
+    rc = rc < 0 ? rc : al_child_drop_capabilities(err);
+    /* Processes of a compile step have the same uid, and what is open here leads to the host. */
+    prctl(PR_SET_DUMPABLE, al_barrier_is_on(AL_BARRIER_DUMPABLE) ? 0 : 1);
+    return rc;
 }
 
 /* --- the program's surroundings --- */
@@ -89,7 +94,7 @@ struct limit {
 /* Of `pid`, or of this process for 0. */
 static int set_limits(pid_t pid, const struct limit *limits, size_t n, struct al_err *err)
 {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && al_barrier_is_on(AL_BARRIER_RLIMITS); i++) {
         struct rlimit now, rl = {.rlim_cur = limits[i].value, .rlim_max = limits[i].value};
         if (prlimit(pid, limits[i].resource, NULL, &now) == 0 && now.rlim_max < rl.rlim_max) {
             rl.rlim_cur = rl.rlim_max =
@@ -211,12 +216,14 @@ static int join_cgroups(const struct al_cell_plan *plan, enum al_role role, stru
     int rc = first && !born_there ? ops->make(plan->cgroups, plan->name, err) : 0;
     rc = rc < 0 || born_there ? rc
                               : ops->join(plan->cgroups, plan->name, role != AL_ROLE_SETTER, err);
-    return rc < 0 || !first ? rc : ops->limit(plan->cgroups, plan->name, &plan->quotas, err);
+    return rc < 0 || !first || !al_barrier_is_on(AL_BARRIER_CGROUP)
+               ? rc
+               : ops->limit(plan->cgroups, plan->name, &plan->quotas, err);
 }
 
 static int load_filter(const struct al_cell_plan *plan, struct al_err *err)
 {
-    if (plan->kind == AL_CELL_NATIVE &&
+    if (plan->kind == AL_CELL_NATIVE && al_barrier_is_on(AL_BARRIER_SECCOMP) &&
         syscall(SYS_seccomp, 1 /* SECCOMP_SET_MODE_FILTER */, 0, plan->filter) < 0)
     {
         return al_err_errno(err, errno, "cannot load the seccomp filter");
@@ -390,7 +397,9 @@ static void keep_fds(const struct al_cell_plan *plan, const struct al_cell *cell
     for (size_t i = 0; i < AL_CGROUP_DIRS_MAX; i++) {
         keep[11 + i] = i < plan->cgroups->n_dirs ? plan->cgroups->dirs[i].fd : -1;
     }
-    al_child_keep_fds(keep, sizeof keep / sizeof keep[0]);
+    if (al_barrier_is_on(AL_BARRIER_FDS)) {
+        al_child_keep_fds(keep, sizeof keep / sizeof keep[0]);
+    }
 }
 
 void al_program_main(const struct al_cell_plan *plan, const struct al_cell *cell, enum al_role role,

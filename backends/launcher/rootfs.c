@@ -12,6 +12,7 @@
 
 #include "backends/base/cleanup.h"
 #include "backends/base/io.h"
+#include "backends/launcher/barrier.h"
 #include "backends/launcher/prestart.h"
 
 #define INODES_PER_MB 256
@@ -70,6 +71,14 @@ static int make_parents(const char *path, struct al_err *err)
     return 0;
 }
 
+/* All of them, but for those that a test build leaves out. */
+static uint64_t host_attributes(void)
+{
+    return MOUNT_ATTR_NOEXEC | al_barrier_flags(AL_BARRIER_READ_ONLY, MOUNT_ATTR_RDONLY) |
+           al_barrier_flags(AL_BARRIER_NOSUID, MOUNT_ATTR_NOSUID) |
+           al_barrier_flags(AL_BARRIER_NODEV, MOUNT_ATTR_NODEV);
+}
+
 /* A recursive bind of a host path into the template, with attributes set on everything in it. */
 static int bind_host(const char *path, uint64_t attributes, struct al_err *err)
 {
@@ -79,7 +88,7 @@ static int bind_host(const char *path, uint64_t attributes, struct al_err *err)
     if (rc < 0) {
         return rc;
     }
-    struct mount_attr attr = {.attr_set = attributes};
+    struct mount_attr attr = {.attr_set = attributes & host_attributes()};
     if (mount_setattr(AT_FDCWD, target, AT_RECURSIVE, &attr, sizeof attr) < 0) {
         return al_err_errno(err, errno, "cannot make %s read-only", target);
     }
@@ -187,8 +196,9 @@ int al_rootfs_prepare(const struct al_cells_config *config, struct al_err *err)
     if (rc < 0) {
         return rc;
     }
+    const unsigned long read_only = al_barrier_flags(AL_BARRIER_READ_ONLY, MS_RDONLY);
     return do_mount("none", AL_ROOT_DIR, NULL,
-                    MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL, err);
+                    MS_REMOUNT | MS_BIND | MS_NOSUID | MS_NODEV | read_only, NULL, err);
 }
 
 #define DISK_FLAGS (MS_NOSUID | MS_NODEV)
@@ -204,8 +214,9 @@ static int mount_disk(const char *target, uid_t uid, mode_t mode, uint32_t disk_
                       struct al_err *err)
 {
     char options[128];
+    const bool bounded = al_barrier_is_on(AL_BARRIER_DISK); /* 0: no bound */
     snprintf(options, sizeof options, "mode=0%o,uid=%u,gid=%u,size=%um,nr_inodes=%llu", mode, uid,
-             uid, disk_mb, inodes_for(disk_mb));
+             uid, bounded ? disk_mb : 0, bounded ? inodes_for(disk_mb) : 0);
     return do_mount("airlock", target, "tmpfs", DISK_FLAGS, options, err);
 }
 
@@ -220,9 +231,9 @@ int al_rootfs_resize(uint32_t disk_mb, struct al_err *err)
 static int bind_disk(const char *name, const char *target, mode_t mode, struct al_err *err)
 {
     char path[64];
+    const uid_t owner = al_rootfs_cell_uid();
     snprintf(path, sizeof path, "/.disk/%s", name);
-    if (mkdir(path, 0700) < 0 || chmod(path, mode) < 0 || chown(path, AL_CELL_UID, AL_CELL_UID) < 0)
-    {
+    if (mkdir(path, 0700) < 0 || chmod(path, mode) < 0 || chown(path, owner, owner) < 0) {
         return al_err_errno(err, errno, "cannot make %s", path);
     }
     return do_mount(path, target, NULL, MS_BIND, NULL, err);
@@ -271,11 +282,13 @@ int al_rootfs_enter(uint32_t disk_mb, struct al_err *err)
         return al_err_errno(err, errno, "pivot_root%s",
                             errno == EINVAL ? " (in a chroot this cannot work)" : "");
     }
-    rc = do_mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL, err);
+    rc = al_barrier_is_on(AL_BARRIER_OWN_PROC)
+             ? do_mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL, err)
+             : do_mount("/.old/proc", "/proc", NULL, MS_BIND | MS_REC, NULL, err);
     if (rc < 0) {
         return rc;
     }
-    if (umount2("/.old", MNT_DETACH) < 0) {
+    if (al_barrier_is_on(AL_BARRIER_HOST_ROOT) && umount2("/.old", MNT_DETACH) < 0) {
         return al_err_errno(err, errno, "cannot leave the host's file system");
     }
     rc = do_mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, PTS_OPTIONS, err);
@@ -287,7 +300,7 @@ int al_rootfs_enter(uint32_t disk_mb, struct al_err *err)
     rc = rc < 0 ? rc : bind_disk("work", "/sandbox", 0755, err);
     rc = rc < 0 ? rc : bind_disk("tmp", "/tmp", 01777, err);
     rc = rc < 0 ? rc : bind_disk("shm", "/dev/shm", 01777, err);
-    return rc < 0 ? rc : mask_proc(err);
+    return rc < 0 || !al_barrier_is_on(AL_BARRIER_PROC_MASK) ? rc : mask_proc(err);
 }
 
 int al_rootfs_enter_local(uid_t uid, uint32_t disk_mb, struct al_err *err)

@@ -9,6 +9,7 @@
 
 #include "backends/api/job_spec.h"
 #include "backends/base/err.h"
+#include "backends/launcher/barrier.h"
 #include "backends/launcher/config.h"
 #include "backends/launcher/message.h"
 
@@ -19,6 +20,12 @@
 
 /* Ids inside of a native cell. */
 #define AL_CELL_UID 1000
+
+/* Whom the program really becomes there, and whom its folders belong to. */
+static inline unsigned al_rootfs_cell_uid(void)
+{
+    return al_barrier_is_on(AL_BARRIER_CELL_UID) ? AL_CELL_UID : 0;
+}
 
 /* In the launcher, once: a private mount namespace and the template. */
 int al_rootfs_prepare(const struct al_cells_config *config, struct al_err *err);

@@ -14,6 +14,7 @@
 
 #include "backends/base/cleanup.h"
 #include "backends/base/io.h"
+#include "backends/launcher/barrier.h"
 
 #define OPEN_TRIES 100
 #define BENEATH    (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
@@ -147,7 +148,8 @@ static int open_workdir(const struct al_program *p, bool make, struct al_err *er
             return al_err_errno(err, errno, "cannot make the workdir %s", p->workdir);
         }
     }
-    const struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = BENEATH};
+    const struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+                                 .resolve = al_barrier_flags(AL_BARRIER_WORKDIR, BENEATH)};
     int fd = open_beneath(base, below, &how);
     return fd < 0 ? al_err_errno(err, errno, "cannot open the workdir %s", p->workdir) : fd;
 }
