@@ -74,9 +74,8 @@ uint64_t al_cell_side_flags(void)
 
 static pid_t clone_init(enum al_cell_kind kind, unsigned init_uid, int *ret_pidfd)
 {
-    return kind == AL_CELL_NATIVE
-               ? clone_owned(NATIVE_FLAGS | al_cell_side_flags(), init_uid, ret_pidfd)
-               : clone_process(LOCAL_FLAGS, -1, ret_pidfd);
+    return kind == AL_CELL_NATIVE ? clone_owned(NATIVE_FLAGS, init_uid, ret_pidfd)
+                                  : clone_process(LOCAL_FLAGS, -1, ret_pidfd);
 }
 
 static int clone_error(struct al_err *err)
@@ -90,13 +89,18 @@ int al_cell_probe(enum al_cell_kind kind, unsigned init_uid, struct al_err *err)
     int pidfd = -1;
     pid_t pid = clone_init(kind, init_uid, &pidfd);
     if (pid == 0) {
-        _exit(0);
+        _exit(kind == AL_CELL_NATIVE && unshare((int)al_cell_side_flags()) < 0 ? errno : 0);
     }
     if (pid < 0) {
         return clone_error(err);
     }
-    waitpid(pid, NULL, 0);
+    int status = 0;
+    TEMP_FAILURE_RETRY(waitpid(pid, &status, 0));
     close(pidfd);
+    if (status != 0) {
+        return al_err_errno(err, WEXITSTATUS(status),
+                            "cannot make a cell's network, IPC and UTS namespaces");
+    }
     return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <net/if.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -37,6 +38,9 @@ static int bring_loopback_up(struct al_err *err)
 static int build_native(const struct al_cell_plan *plan, struct al_err *err)
 {
     int rc = al_child_become(0, err);
+    if (rc == 0 && unshare((int)al_cell_side_flags()) < 0) {
+        rc = al_err_errno(err, errno, "unshare");
+    }
     rc = rc < 0 ? rc : al_rootfs_enter(plan->quotas.disk_mb, err);
     if (rc == 0 && al_barrier_is_on(AL_BARRIER_NETNS)) {
         rc = bring_loopback_up(err);
