@@ -52,7 +52,9 @@ enum al_layer {
     AL_LAYER_CGROUP_CPU = 1u << 14,
     AL_LAYER_RLIMITS = 1u << 15,
 };
-#define AL_LAYER_COUNT 16
+#define AL_LAYER_COUNT   16
+#define AL_LAYERS_ALL    ((1u << AL_LAYER_COUNT) - 1)
+#define AL_LAYERS_CGROUP (AL_LAYER_CGROUP_MEMORY | AL_LAYER_CGROUP_PIDS | AL_LAYER_CGROUP_CPU)
 
 /* The public name of the single bit `1u << index` ("stdin", "userns"), NULL beyond the last. */
 const char *al_capability_name(unsigned index);

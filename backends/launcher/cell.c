@@ -22,16 +22,21 @@
 #define LOCAL_FLAGS  (CLONE_NEWPID | CLONE_NEWNS)
 #define NATIVE_FLAGS (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS)
 
-uint32_t al_cell_layers(enum al_cell_kind kind, const struct al_cgroups *cgroups)
+uint32_t al_cell_possible_layers(enum al_cell_kind kind)
 {
     uint32_t layers = AL_LAYER_PIDNS | AL_LAYER_MOUNTNS | AL_LAYER_OWN_UID |
                       AL_LAYER_NO_CAPABILITIES | AL_LAYER_NO_NEW_PRIVS | AL_LAYER_RLIMITS |
-                      cgroups->layers;
+                      AL_LAYERS_CGROUP;
     if (kind == AL_CELL_NATIVE) {
         layers |= AL_LAYER_USERNS | AL_LAYER_NETNS | AL_LAYER_IPCNS | AL_LAYER_UTSNS |
                   AL_LAYER_CGROUPNS | AL_LAYER_PIVOT_ROOT | AL_LAYER_SECCOMP;
     }
     return layers;
+}
+
+uint32_t al_cell_layers(enum al_cell_kind kind, const struct al_cgroups *cgroups)
+{
+    return al_cell_possible_layers(kind) & (~AL_LAYERS_CGROUP | cgroups->layers);
 }
 
 /* fork with namespaces and a pidfd, into the cgroup unless it is -1: 0 in the child. */

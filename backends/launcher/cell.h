@@ -93,7 +93,10 @@ struct al_process {
     int pidfd;
 };
 
-/* The layers that a cell of the kind enforces, the cgroups' included. */
+/* The layers that a cell of the kind has where nothing is missing. */
+uint32_t al_cell_possible_layers(enum al_cell_kind kind);
+
+/* Those that it enforces here. Only cgroups can be missing: without another there is no cell. */
 uint32_t al_cell_layers(enum al_cell_kind kind, const struct al_cgroups *cgroups);
 
 /* The namespaces of a native cell besides users, processes and mounts, as flags of clone. */

@@ -76,3 +76,7 @@ struct al_cgroups {
  * below the nearest group above it that can give its controllers on. */
 int al_cgroups_init(struct al_cgroups *groups, const char *parent, const char *instance,
                     struct al_err *err);
+
+/* After al_cgroups_init has failed: gives back what it has made. The entries do nothing, layers and
+ * n_dirs are 0. */
+void al_cgroups_init_none(struct al_cgroups *groups);

@@ -35,7 +35,6 @@ static const struct controller {
     {"cpu", AL_LAYER_CGROUP_CPU},
 };
 #define N_CONTROLLERS (sizeof controllers / sizeof controllers[0])
-#define ALL_LAYERS    (AL_LAYER_CGROUP_MEMORY | AL_LAYER_CGROUP_PIDS | AL_LAYER_CGROUP_CPU)
 
 /* The layers whose controllers a file of the group lists. */
 static uint32_t listed(const char *group, const char *file)
@@ -136,7 +135,8 @@ static bool find_base(char base[AL_CGROUP_PATH_MAX])
     if (name && strcmp(name + 1, SUPERVISOR) == 0) {
         *name = '\0'; /* whoever started us has been moved before */
     }
-    static const uint32_t wanted[] = {ALL_LAYERS, AL_LAYER_CGROUP_MEMORY, AL_LAYER_CGROUP_PIDS};
+    static const uint32_t wanted[] = {AL_LAYERS_CGROUP, AL_LAYER_CGROUP_MEMORY,
+                                      AL_LAYER_CGROUP_PIDS};
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         memcpy(base, own, sizeof own);
         if (find_above(base, strlen(mount), wanted[i])) {

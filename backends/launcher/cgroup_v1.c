@@ -151,9 +151,7 @@ const struct al_cgroup_ops al_cgroup_v1_ops = {
 int al_cgroups_init_v1(struct al_cgroups *groups, const char *parent, const char *instance,
                        struct al_err *err)
 {
-    *groups = (struct al_cgroups){.ops = &al_cgroup_v1_ops,
-                                  .layers = AL_LAYER_CGROUP_MEMORY | AL_LAYER_CGROUP_PIDS |
-                                            AL_LAYER_CGROUP_CPU};
+    *groups = (struct al_cgroups){.ops = &al_cgroup_v1_ops, .layers = AL_LAYERS_CGROUP};
     static const char *const controllers[] = {"memory", "pids", "cpu", "cpuacct"};
     int *const indices[] = {&groups->memory, &groups->pids, &groups->cpu, &groups->cpuacct};
     for (size_t i = 0; i < 4; i++) {

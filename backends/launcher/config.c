@@ -168,7 +168,8 @@ int al_cells_config_read(struct al_cells_config *config, const char *path, struc
         .uid_base = 2000000000, /* above what distributions, systemd and subuid ranges use */
         .prepared = 16,         /* a burst's worth; each holds about 0.5 MiB */
         .prestarted = 4,        /* each holds 3 to 6 MiB */
-        .jobs_max = 2048,       /* stream slots, run slots of 256 cores, and cells made ahead */
+        .require = AL_LAYERS_ALL,
+        .jobs_max = 2048, /* stream slots, run slots of 256 cores, and cells made ahead */
         .maxima = {.cpu_ms = 300000,
                    .wall_ms = 3600000,
                    .memory_mb = 4096,

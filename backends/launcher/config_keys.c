@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/api/backend.h"
+
 struct al_text {
     struct al_text *next;
     char bytes[];
@@ -201,6 +203,35 @@ static int set_prestart(struct setting *set, const struct al_cells_key *key, voi
     return fail(set->err, "not a way to start an interpreter ahead", "none, python, node");
 }
 
+/* The layer of that name as a bit, 0 when there is none. */
+static uint32_t layer_bit(const char *name)
+{
+    for (unsigned i = 0; i < AL_LAYER_COUNT; i++) {
+        if (strcmp(name, al_layer_name(i)) == 0) {
+            return 1u << i;
+        }
+    }
+    return 0;
+}
+
+static int set_layers(struct setting *set, const struct al_cells_key *key, void *at,
+                      const char *value)
+{
+    struct al_words words = {.n = 0};
+    uint32_t layers = set->continues ? *(uint32_t *)at : 0;
+    (void)key;
+    int rc = add_words(set, &words, AL_ARGV_MAX, value);
+    for (size_t i = 0; rc == 0 && i < words.n; i++) {
+        uint32_t bit = layer_bit(words.word[i]);
+        layers |= bit;
+        rc = bit ? 0 : fail(set->err, "not a layer", "the names that `isolation` has");
+    }
+    if (rc == 0) {
+        *(uint32_t *)at = layers;
+    }
+    return rc;
+}
+
 #define IN_CONFIG(field)  .offset = offsetof(struct al_cells_config, field)
 #define IN_RUNTIME(field) .offset = offsetof(struct al_runtime, field)
 
@@ -210,6 +241,7 @@ static const struct al_cells_key keys[] = {
     {"cells", "prepared", set_u32, IN_CONFIG(prepared), .min = 0, .max = AL_POOL_MAX},
     {"cells", "prestarted", set_u32, IN_CONFIG(prestarted), .min = 0, .max = AL_POOL_MAX},
     {"cells", "system_paths", set_words, IN_CONFIG(system_paths)},
+    {"cells", "require", set_layers, IN_CONFIG(require)},
     {"cells", "cgroup_parent", set_string, IN_CONFIG(cgroup_parent), .size = 256},
     {"local", "allow_unsafe", set_bool, IN_CONFIG(allow_unsafe)},
     {"maxima", "cpu_seconds", set_seconds, IN_CONFIG(maxima.cpu_ms), .min = 0.001, .max = 604800},
@@ -252,7 +284,7 @@ int al_cells_key_set(const struct al_cells_key *key, struct al_cells_config *con
                      struct al_err *err)
 {
     struct setting set = {.config = config, .continues = continues, .err = err};
-    if (continues && key->set != set_words && key->set != set_aliases) {
+    if (continues && key->set != set_words && key->set != set_aliases && key->set != set_layers) {
         return fail(err, "has one value only", "");
     }
     return key->set(&set, key, (runtime ? (char *)runtime : (char *)config) + key->offset, value);

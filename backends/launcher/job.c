@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -169,6 +170,7 @@ void al_job_read_usage(struct al_job *job)
     job->jobs->cgroups->ops->usage(job->jobs->cgroups, job->name, &usage);
     struct al_msg_exit *e = &job->exit;
     e->cpu_us = usage.cpu_us > job->cpu_before_us ? usage.cpu_us - job->cpu_before_us : 0;
+    e->cpu_us = job->jobs->cgroups->n_dirs > 0 ? e->cpu_us : job->reaped_cpu_us;
     e->memory_peak_bytes = usage.memory_peak_bytes;
     e->oom_kills = usage.oom_kills;
     e->pids_denied = usage.pids_denied;
@@ -278,12 +280,21 @@ static void take_exit(struct al_job *job, int wait_status, int64_t duration_us)
     }
 }
 
+static int64_t time_us(const struct timeval *t)
+{
+    return (int64_t)t->tv_sec * 1000000 + t->tv_usec;
+}
+
 static void on_process(struct al_source *source)
 {
     struct al_job *job = job_of(source);
     int status = 0;
-    if (waitpid(job->pid, &status, WNOHANG) != job->pid) {
+    struct rusage used;
+    if (wait4(job->pid, &status, WNOHANG, &used) != job->pid) {
         return;
+    }
+    if (job->assignment.stage != AL_STAGE_COLLECT) {
+        job->reaped_cpu_us += time_us(&used.ru_utime) + time_us(&used.ru_stime);
     }
     int64_t duration_us = job->started ? (al_now_ns() - job->stage_started_ns) / 1000 : 0;
     job->pid = 0;

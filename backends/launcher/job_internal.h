@@ -57,6 +57,7 @@ struct al_job {
     int64_t collect_deadline_ns;
     uint32_t share_percent; /* of the processors, beside a new job; 0: it is new */
     int64_t cpu_told_us;    /* by the last USAGE */
+    int64_t reaped_cpu_us;  /* of its processes and what they have waited for; without cgroups */
     int64_t cpu_before_us;  /* what making the cell has cost; not the program's */
     struct al_msg_exit exit;
 };

@@ -38,6 +38,7 @@ struct launcher {
     struct al_cgroups cgroups;
     struct al_jobs jobs;
     struct al_msg_hello hello;
+    char no_cgroups[AL_ERR_TEXT_MAX]; /* why, where there are none */
     bool failed;
 };
 
@@ -128,6 +129,25 @@ static int clean_process(int socket)
     return 0;
 }
 
+/* That there are none is for `require` to judge. */
+static int prepare_cgroups(struct launcher *l, const char *instance, struct al_err *err)
+{
+    int rc = al_cgroups_init(&l->cgroups, l->config.cgroup_parent, instance, err);
+    if (rc < 0 && err->code == AL_ERR_RESOURCE_EXHAUSTED) {
+        return rc; /* another launcher has them */
+    }
+    if (rc < 0) {
+        al_cgroups_init_none(&l->cgroups);
+        al_err_copy_text(l->no_cgroups, sizeof l->no_cgroups, err->text);
+        *err = (struct al_err){0};
+        l->config.prestarted = 0; /* what it has used would count as the job's */
+    }
+    if (!l->cgroups.ops->sweep(&l->cgroups, false)) {
+        al_log_warn("cgroups of an earlier run of this instance are still busy");
+    }
+    return 0;
+}
+
 static int prepare_common(struct launcher *l, const char *data_dir, struct al_err *err)
 {
     char instance[AL_INSTANCE_NAME_MAX];
@@ -136,15 +156,27 @@ static int prepare_common(struct launcher *l, const char *data_dir, struct al_er
     }
     int rc = al_instance_name(data_dir, instance, err);
     rc = rc < 0 ? rc : al_instance_lock_uids(&l->config, err);
-    rc = rc < 0 ? rc : al_cgroups_init(&l->cgroups, l->config.cgroup_parent, instance, err);
-    if (rc < 0) {
-        return rc;
-    }
-    if (!l->cgroups.ops->sweep(&l->cgroups, false)) {
-        al_log_warn("cgroups of an earlier run of this instance are still busy");
-    }
-    rc = al_reaper_start(&l->cgroups, &l->jobs.reaper_fd, err);
+    rc = rc < 0 ? rc : prepare_cgroups(l, instance, err);
+    rc = rc < 0 ? rc : al_reaper_start(&l->cgroups, &l->jobs.reaper_fd, err);
     return rc < 0 ? rc : al_rootfs_prepare(&l->config, err);
+}
+
+/* Whether every layer that is required, of those that cells of the kind can have, is there. */
+static int check_layers(const struct launcher *l, enum al_cell_kind kind, struct al_err *err)
+{
+    uint32_t missing =
+        l->config.require & al_cell_possible_layers(kind) & ~al_cell_layers(kind, &l->cgroups);
+    char names[AL_UNAVAILABLE_MAX] = "";
+    size_t n = 0;
+    for (unsigned i = 0; i < AL_LAYER_COUNT; i++) {
+        if (missing & 1u << i) {
+            n += (size_t)snprintf(names + n, sizeof names - n, " %s", al_layer_name(i));
+        }
+    }
+    return missing == 0 ? 0
+                        : al_err_set(err, AL_ERR_FAILED_PRECONDITION,
+                                     "cannot be enforced here:%s, which [cells] require names%s%s",
+                                     names, l->no_cgroups[0] ? ": " : "", l->no_cgroups);
 }
 
 static int prepare_kind(struct launcher *l, enum al_cell_kind kind, struct al_err *err)
@@ -154,7 +186,8 @@ static int prepare_kind(struct launcher *l, enum al_cell_kind kind, struct al_er
             err, AL_ERR_FAILED_PRECONDITION,
             "it isolates neither files nor network; [local] allow_unsafe = yes turns it on");
     }
-    int rc = al_cell_probe(kind, l->config.uid_base, err);
+    int rc = check_layers(l, kind, err);
+    rc = rc < 0 ? rc : al_cell_probe(kind, l->config.uid_base, err);
     if (rc == 0 && kind == AL_CELL_NATIVE) {
         rc = al_seccomp_build(&l->jobs.filter, err);
     }

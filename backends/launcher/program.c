@@ -116,7 +116,18 @@ static int set_common_limits(struct al_err *err)
     return set_limits(0, limits, sizeof limits / sizeof limits[0], err);
 }
 
-static int set_job_limits(pid_t pid, const struct al_quotas *q, struct al_err *err)
+/* What stands in for a layer that is missing: each process may have that much data of its own, and
+ * the job's user that many processes. */
+static int set_substitutes(pid_t pid, const struct al_quotas *q, uint32_t layers,
+                           struct al_err *err)
+{
+    const struct limit data = {RLIMIT_DATA, "RLIMIT_DATA", (uint64_t)q->memory_mb << 20};
+    const struct limit processes = {RLIMIT_NPROC, "RLIMIT_NPROC", q->pids};
+    int rc = layers & AL_LAYER_CGROUP_MEMORY ? 0 : set_limits(pid, &data, 1, err);
+    return rc < 0 || layers & AL_LAYER_CGROUP_PIDS ? rc : set_limits(pid, &processes, 1, err);
+}
+
+static int set_job_limits(pid_t pid, const struct al_quotas *q, uint32_t layers, struct al_err *err)
 {
     const uint64_t cpu_s = (uint64_t)(q->cpu_ms + 999) / 1000 + 1; /* behind the cgroup's count */
     const struct limit limits[] = {
@@ -124,7 +135,8 @@ static int set_job_limits(pid_t pid, const struct al_quotas *q, struct al_err *e
         {RLIMIT_FSIZE, "RLIMIT_FSIZE", (uint64_t)q->file_size_mb << 20},
         {RLIMIT_NOFILE, "RLIMIT_NOFILE", q->open_files},
     };
-    return set_limits(pid, limits, sizeof limits / sizeof limits[0], err);
+    int rc = set_limits(pid, limits, sizeof limits / sizeof limits[0], err);
+    return rc < 0 ? rc : set_substitutes(pid, q, layers, err);
 }
 
 /* Nothing of the launcher's own surroundings may reach the program. Of the signals, SIGPIPE is the
@@ -336,7 +348,7 @@ static int settle(struct al_program *p, int ready_fd, const int fds[AL_IO_FDS_MA
     }
     return rc < 0 ? rc
                   : set_job_limits(setter ? p->plan->interpreter : 0, &p->assignment.spawn.quotas,
-                                   err);
+                                   p->plan->cgroups->layers, err);
 }
 
 /* Its program comes later, so it starts with the folder and the environment that most programs ask

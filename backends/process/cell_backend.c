@@ -38,13 +38,16 @@ struct al_backend *al_cell_backend_create(struct al_launcher *launcher, enum al_
     if (!b) {
         return NULL;
     }
+    uint32_t layers = info->cells[kind].layers;
+    uint32_t lacks = (layers & AL_LAYER_CGROUP_MEMORY ? 0 : AL_CAP_MEMORY_ACCOUNTING) |
+                     (layers & AL_LAYERS_CGROUP ? 0 : AL_CAP_CPU_ACCOUNTING);
     b->base = (struct al_backend){.ops = &ops,
                                   .name = name,
                                   .version = "1",
                                   .languages = info->languages,
                                   .n_languages = info->n_languages,
-                                  .capabilities = CELL_CAPABILITIES | capabilities,
-                                  .isolation = info->cells[kind].layers,
+                                  .capabilities = (CELL_CAPABILITIES | capabilities) & ~lacks,
+                                  .isolation = layers,
                                   .available = info->cells[kind].available};
     snprintf(b->base.unavailable_reason, sizeof b->base.unavailable_reason, "%s",
              info->cells[kind].reason);

@@ -22,6 +22,7 @@
 static struct al_launcher *launcher;
 static struct al_backend *backends[AL_TEST_BACKENDS];
 static char dir[] = "/tmp/airlock-test-XXXXXX";
+#define RANDOM_PART (sizeof dir - sizeof "XXXXXX")
 
 static const char config_text[] = "[local]\nallow_unsafe = yes\n";
 static const char slow_text[] = "[cells]\nprepared = 2\nprestarted = 1\n";
@@ -41,7 +42,7 @@ static void fail(const char *what, const char *why)
     exit(1);
 }
 
-void al_test_start(void)
+void al_test_start_with(const char *config_more)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGPIPE, &ignore, NULL); /* as airlockd does */
@@ -51,14 +52,13 @@ void al_test_start(void)
     if (!path) {
         path = "backends/launcher/airlock-launcher"; /* in the test's runfiles */
     }
+    memcpy(dir + RANDOM_PART, "XXXXXX", 6);
     if (!mkdtemp(dir)) {
         fail("mkdtemp", dir);
     }
     snprintf(config, sizeof config, "%s/airlock.conf", dir);
     FILE *f = fopen(config, "we");
-    if (!f || fputs(config_text, f) < 0 || (al_test_is_slow() && fputs(slow_text, f) < 0) ||
-        fclose(f) != 0)
-    {
+    if (!f || fputs(config_text, f) < 0 || fputs(config_more, f) < 0 || fclose(f) != 0) {
         fail(config, "cannot be written");
     }
     if (al_launcher_start(path, config, dir, &launcher, &err) < 0) {
@@ -67,6 +67,11 @@ void al_test_start(void)
     backends[0] = al_echo_create();
     backends[1] = al_local_create(launcher);
     backends[2] = al_native_create(launcher);
+}
+
+void al_test_start(void)
+{
+    al_test_start_with(al_test_is_slow() ? slow_text : "");
     for (size_t i = 0; i < AL_TEST_BACKENDS; i++) {
         if (!backends[i] || !backends[i]->available) {
             fail(backends[i] ? backends[i]->name : "backend",

@@ -21,6 +21,8 @@ enum al_test_backend {
 /* Starts the launcher with every backend on; fails the process with a message when that is
  * impossible. */
 void al_test_start(void);
+/* The same with more lines of configuration, and whether the backends are available or not. */
+void al_test_start_with(const char *config_more);
 void al_test_stop(void);
 struct al_backend *al_test_backend_of(enum al_test_backend bit);
 

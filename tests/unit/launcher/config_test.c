@@ -68,6 +68,7 @@ static void test_read__defaults(void **state)
     assert_int_equal(c.maxima.wall_ms, 3600000);
     assert_false(c.allow_unsafe);
     assert_string_equal(c.cgroup_parent, "");
+    assert_int_equal(c.require, AL_LAYERS_ALL);
     assert_words(&c.system_paths,
                  "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc/alternatives /etc/ld.so.cache");
     const struct al_runtime *ts = runtime_of(&c, "typescript");
@@ -88,6 +89,7 @@ static const char every_key[] = "[cells]\n"
                                 "uid_base = 65536\n"
                                 "jobs_max = 4096\n"
                                 "cgroup_parent = a/b\n"
+                                "require = seccomp\n  userns cgroup_memory\n"
                                 "system_paths = /usr\n"
                                 "  /opt/x /opt/y\n"
                                 "[local]\n"
@@ -119,6 +121,7 @@ static void test_read__every_key(void **state)
     assert_int_equal(c.uid_base, 65536);
     assert_int_equal(c.jobs_max, 4096);
     assert_string_equal(c.cgroup_parent, "a/b");
+    assert_int_equal(c.require, AL_LAYER_SECCOMP | AL_LAYER_USERNS | AL_LAYER_CGROUP_MEMORY);
     assert_words(&c.system_paths, "/usr /opt/x /opt/y");
     assert_true(c.allow_unsafe);
     assert_int_equal(c.maxima.cpu_ms, 1500);
@@ -287,6 +290,9 @@ static const struct row rows[] = {
     {"bool_other", "[local]\nallow_unsafe = on\n",
      ":2: [local] allow_unsafe: not a truth value; allowed: yes, no"},
     {"cgroup_parent_empty", "[cells]\ncgroup_parent =\n", NULL},
+    {"require_nothing", "[cells]\nrequire =\n", NULL},
+    {"require_unknown", "[cells]\nrequire = seccomp landlock\n",
+     ":2: [cells] require: not a layer; allowed: the names that `isolation` has"},
     {"system_path_relative", "[cells]\nsystem_paths = /usr lib\n",
      ": [cells] system_paths: lib is not an absolute path without '..'"},
     {"system_path_up", "[cells]\nsystem_paths = /usr/../etc\n",
