@@ -11,11 +11,18 @@
 #include "backends/base/buf.h"
 #include "backends/base/cleanup.h"
 #include "backends/base/io.h"
+#include "backends/launcher/runtime.h"
 
 /* As in the scripts. Behind all that an interpreter opens for itself, which has the numbers then
  * that it always has; below the 64 for which a table of descriptors has room at least. */
 #define START_FD    63
 #define START_BYTES (2u << 20) /* as much as exec would take */
+
+#define NODE_SCRIPT    AL_PRESTART_DIR "/node.js"
+#define PYTHON_DIR     AL_PRESTART_DIR "/python"
+#define PYTHON_SCRIPT  PYTHON_DIR "/sitecustomize.py"
+#define PYTHON_CACHE   PYTHON_DIR "/__pycache__"
+#define BYTECODE_BYTES (32 << 10)
 
 /* A file of the source tree as a string. */
 #define EMBED(name, path)                                                       \
@@ -26,18 +33,57 @@
 EMBED(al_prestart_python, "backends/launcher/prestart/python.py");
 EMBED(al_prestart_node, "backends/launcher/prestart/node.js");
 
-static int write_script(const char *root, const char *path, const char *text, struct al_err *err)
+static int write_file(const char *root, const char *path, const void *data, size_t n,
+                      struct al_err *err)
 {
     char full[256];
     snprintf(full, sizeof full, "%s%s", root, path);
     al_auto_close int fd = open(full, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    int rc = fd < 0 ? -errno : al_io_write_full(fd, text, strlen(text));
+    int rc = fd < 0 ? -errno : al_io_write_full(fd, data, n);
     return rc < 0 ? al_err_errno(err, -rc, "cannot make %s", full) : 0;
 }
 
-int al_prestart_install(const char *root, struct al_err *err)
+/* Takes the source and its path; prints the path that the interpreter looks for its bytecode at,
+ * how long that is, each with a NUL, and the bytecode, of the sort that is believed whatever the
+ * times of files are. */
+static const char compile_script[] =
+    "import marshal, sys\n"
+    "from importlib.util import MAGIC_NUMBER, cache_from_source\n"
+    "path, source = sys.argv[1:]\n"
+    "code = marshal.dumps(compile(source, path, 'exec', dont_inherit=True))\n"
+    "code = MAGIC_NUMBER + (1).to_bytes(4, 'little') + bytes(8) + code\n"
+    "where = cache_from_source(path).encode()\n"
+    "sys.stdout.buffer.write(b'%s\\0%d\\0%s' % (where, len(code), code))\n";
+
+/* Without its bytecode python compiles the script in each cell, which takes it a sixth of its whole
+ * start and leaves traces. That is no reason to be without cells, though. */
+static void install_bytecode(const char *root, const struct al_runtime *python)
 {
-    static const char *const folders[] = {AL_PRESTART_DIR, AL_PRESTART_DIR "/python"};
+    static const char start[] = PYTHON_CACHE "/";
+    char text[BYTECODE_BYTES];
+    struct al_err ignored = {0};
+    char *const argv[] = {python->argv.word[0],
+                          (char *)"-I",
+                          (char *)"-S",
+                          (char *)"-c",
+                          (char *)compile_script,
+                          (char *)PYTHON_SCRIPT,
+                          (char *)al_prestart_python,
+                          NULL};
+    ssize_t n = al_runtime_ask(argv, text, sizeof text);
+    if (n <= 0 || strncmp(text, start, strlen(start)) != 0 || strchr(text + strlen(start), '/')) {
+        return;
+    }
+    const char *size = text + strlen(text) + 1; /* al_runtime_ask puts a NUL behind the end */
+    const char *code = size < text + n ? size + strlen(size) + 1 : text + n;
+    if (code < text + n && strtol(size, NULL, 10) == text + n - code) {
+        write_file(root, text, code, (size_t)(text + n - code), &ignored);
+    }
+}
+
+int al_prestart_install(const char *root, const struct al_cells_config *config, struct al_err *err)
+{
+    static const char *const folders[] = {AL_PRESTART_DIR, PYTHON_DIR, PYTHON_CACHE};
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
         char full[256];
         snprintf(full, sizeof full, "%s%s", root, folders[i]);
@@ -45,9 +91,15 @@ int al_prestart_install(const char *root, struct al_err *err)
             return al_err_errno(err, errno, "mkdir %s", full);
         }
     }
-    int rc =
-        write_script(root, AL_PRESTART_DIR "/python/sitecustomize.py", al_prestart_python, err);
-    return rc < 0 ? rc : write_script(root, AL_PRESTART_DIR "/node.js", al_prestart_node, err);
+    int rc = write_file(root, PYTHON_SCRIPT, al_prestart_python, strlen(al_prestart_python), err);
+    rc = rc < 0 ? rc
+                : write_file(root, NODE_SCRIPT, al_prestart_node, strlen(al_prestart_node), err);
+    for (size_t i = 0; i < config->n_runtimes && rc == 0 && config->prestarted > 0; i++) {
+        if (config->runtimes[i].prestart == AL_PRESTART_PYTHON) {
+            install_bytecode(root, &config->runtimes[i]);
+        }
+    }
+    return rc;
 }
 
 static int place_start_pipe(int start_fd, int *status_fd, struct al_err *err)
@@ -73,7 +125,7 @@ int al_prestart_prepare(struct al_program *p, const char **argv, size_t n, int *
         return rc;
     }
     if (p->runtime->prestart == AL_PRESTART_PYTHON) {
-        return al_program_add_env(p, "PYTHONPATH", AL_PRESTART_DIR "/python") < 0
+        return al_program_add_env(p, "PYTHONPATH", PYTHON_DIR) < 0
                    ? al_err_errno(err, ENOMEM, "environment")
                    : 0;
     }
@@ -82,7 +134,7 @@ int al_prestart_prepare(struct al_program *p, const char **argv, size_t n, int *
     }
     memmove(argv + 3, argv + 1, n * sizeof *argv); /* the NULL behind the last too */
     argv[1] = "--require";
-    argv[2] = AL_PRESTART_DIR "/node.js";
+    argv[2] = NODE_SCRIPT;
     return 0;
 }
 

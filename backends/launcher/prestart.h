@@ -9,7 +9,7 @@
  *   variables. What repeats them shows it: node's process.report, what C code finds by
  *   Py_GetArgcArgv and Py_GetPath.
  * - The process is older than the job, so that clocks which count from its start have gone on.
- * - What python's garbage collector has counted, and the types that a first compile() makes.
+ * - What python's garbage collector has counted.
  * The rest is as if it had been started for the job, hash seed and address layout fresh for each.
  */
 #pragma once
@@ -18,8 +18,9 @@
 
 #define AL_PRESTART_DIR "/.airlock" /* in a native cell's root: the scripts */
 
-/* In the launcher, once: puts the scripts below `root`, which is writable as yet. */
-int al_prestart_install(const char *root, struct al_err *err);
+/* In the launcher, once: puts the scripts below `root`, which is writable as yet, and asks each
+ * python for their bytecode. */
+int al_prestart_install(const char *root, const struct al_cells_config *config, struct al_err *err);
 
 /* The interpreter's side, in its cell as the job's user, right before exec: `argv` (`n` words, with
  * room for two more) and `p` get what makes it find the script, and the start pipe its number,

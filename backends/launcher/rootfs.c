@@ -169,7 +169,7 @@ static int fill_template(const struct al_cells_config *config, struct al_err *er
     static const char *const folders[] = {"/proc", "/sandbox", "/tmp", "/.disk", "/.old"};
     int rc = add_etc(err);
     rc = rc < 0 ? rc : add_dev(err);
-    rc = rc < 0 ? rc : al_prestart_install(AL_ROOT_DIR, err);
+    rc = rc < 0 ? rc : al_prestart_install(AL_ROOT_DIR, config, err);
     for (size_t i = 0; i < sizeof folders / sizeof folders[0] && rc == 0; i++) {
         char path[64];
         snprintf(path, sizeof path, AL_ROOT_DIR "%s", folders[i]);

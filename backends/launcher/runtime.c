@@ -15,10 +15,10 @@
 #include "backends/base/log.h"
 #include "backends/launcher/child.h"
 
-#define NOBODY   65534
-#define PROBE_MS 5000
+#define NOBODY 65534
+#define ASK_MS 5000
 
-static _Noreturn void exec_version(const char *program, int out)
+static _Noreturn void exec_as_nobody(char *const argv[], int out)
 {
     struct al_err err = {0};
     int keep[] = {out};
@@ -29,27 +29,25 @@ static _Noreturn void exec_version(const char *program, int out)
     {
         _exit(126);
     }
-    char *const argv[] = {(char *)program, (char *)"--version", NULL};
     char *const env[] = {(char *)"PATH=/usr/bin:/bin", (char *)"LANG=C.UTF-8", NULL};
-    execve(program, argv, env);
+    execve(argv[0], argv, env);
     _exit(127);
 }
 
-/* What `program --version` prints, at most size-1 bytes of it; false when it cannot be run. */
-static bool read_version(const char *program, char *ret, size_t size)
+ssize_t al_runtime_ask(char *const argv[], char *ret, size_t size)
 {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) < 0) {
-        return false;
+        return -errno;
     }
     pid_t pid = fork();
     if (pid == 0) {
-        exec_version(program, fds[1]);
+        exec_as_nobody(argv, fds[1]);
     }
     close(fds[1]);
     al_auto_close int in = fds[0];
     size_t len = 0;
-    int64_t deadline_ms = al_now_ms() + PROBE_MS;
+    int64_t deadline_ms = al_now_ms() + ASK_MS;
     struct pollfd pfd = {.fd = in, .events = POLLIN};
     for (int64_t left; pid > 0 && (left = deadline_ms - al_now_ms()) > 0;) {
         ssize_t got = poll(&pfd, 1, (int)left) > 0 ? read(in, ret + len, size - 1 - len) : -1;
@@ -60,11 +58,11 @@ static bool read_version(const char *program, char *ret, size_t size)
     }
     ret[len] = '\0';
     if (pid < 0) {
-        return false;
+        return -EAGAIN;
     }
     kill(pid, SIGKILL); /* it has closed its output, or had its time */
     waitpid(pid, NULL, 0);
-    return len > 0;
+    return (ssize_t)len;
 }
 
 /* The first "digits.digits…" of the text. */
@@ -89,10 +87,11 @@ static bool pick_version(const char *text, char *ret, size_t size)
 static bool version_of(const char *program, char *ret, size_t size)
 {
     char text[512];
+    char *const argv[] = {(char *)program, (char *)"--version", NULL};
     if (access(program, X_OK) < 0) {
         return false;
     }
-    if (!read_version(program, text, sizeof text) || !pick_version(text, ret, size)) {
+    if (al_runtime_ask(argv, text, sizeof text) <= 0 || !pick_version(text, ret, size)) {
         snprintf(ret, size, "unknown");
     }
     return true;
