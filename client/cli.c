@@ -11,7 +11,11 @@
 
 bool al_cli_connect(struct al_cli *cli, const struct al_options *options)
 {
-    struct al_client_options where = {.address = options->server, .tenant = options->tenant};
+    struct al_client_options where = {
+        .address = options->server,
+        .tenant = options->tenant,
+        .resumes = options->command == AL_COMMAND_ATTACH || options->run.linger_seconds > 0,
+    };
     *cli = (struct al_cli){.options = options, .call.deadline_ms = options->timeout_ms};
     cli->interrupt = al_interrupt_create();
     cli->client = cli->interrupt ? al_client_create(&where) : NULL;

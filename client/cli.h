@@ -43,6 +43,7 @@ int al_cli_finish_run(const struct al_options *options, int folder,
 
 int al_cmd_run(const struct al_options *options);
 int al_cmd_stream(const struct al_options *options);
+int al_cmd_attach(const struct al_options *options);
 int al_cmd_kill(const struct al_options *options);
 int al_cmd_backends(const struct al_options *options);
 int al_cmd_jobs(const struct al_options *options);

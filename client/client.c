@@ -16,6 +16,11 @@
 #define ADMIN_SERVICE   "/airlock.v1.AdminService/"
 #define TENANT_METADATA "airlock-tenant"
 
+/* What may be under way to a reader that stalls: where it does not grow with the bandwidth, a good
+ * part of what a server keeps unless configured (1 MiB); else gRPC's own beginning. */
+#define RESUME_WINDOW_BYTES  (512 << 10)
+#define DEFAULT_WINDOW_BYTES (64 << 10)
+
 static const char *const method_paths[] = {
     [AL_METHOD_RUN] = SERVICE "Run",
     [AL_METHOD_STREAM] = SERVICE "Stream",
@@ -30,7 +35,7 @@ static const char *const method_paths[] = {
 
 /* Each connection is its own (no shared subchannels), fails fast and is never compressed, since
  * gRPC bounds a message only after it was inflated. */
-static grpc_channel *create_channel(const char *address)
+static grpc_channel *create_channel(const char *address, bool resumes)
 {
     grpc_arg list[] = {
         {.key = GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, .value.integer = (int)AL_CLIENT_RECEIVE_MAX},
@@ -42,6 +47,12 @@ static grpc_channel *create_channel(const char *address)
         {.key = GRPC_ARG_ENABLE_RETRIES, .value.integer = 0},
         {.key = GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, .value.integer = 1},
         {.key = GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, .value.integer = 1},
+        /* A server whose machine is gone is noticed; servers allow a ping every 10 s. */
+        {.key = GRPC_ARG_KEEPALIVE_TIME_MS, .value.integer = 20000},
+        {.key = GRPC_ARG_KEEPALIVE_TIMEOUT_MS, .value.integer = 10000},
+        {.key = GRPC_ARG_HTTP2_BDP_PROBE, .value.integer = !resumes},
+        {.key = GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES,
+         .value.integer = resumes ? RESUME_WINDOW_BYTES : DEFAULT_WINDOW_BYTES},
     };
     grpc_channel_args args = {.num_args = sizeof list / sizeof *list, .args = list};
     for (size_t i = 0; i < args.num_args; i++) {
@@ -74,8 +85,8 @@ struct al_client *al_client_create(const struct al_client_options *options)
     }
     grpc_init();
     pthread_mutex_init(&client->lock, NULL);
-    client->channel =
-        create_channel(options->address ? options->address : AL_CLIENT_DEFAULT_ADDRESS);
+    client->channel = create_channel(
+        options->address ? options->address : AL_CLIENT_DEFAULT_ADDRESS, options->resumes);
     for (size_t i = 0; i < AL_METHOD_COUNT; i++) {
         client->methods[i] =
             grpc_channel_register_call(client->channel, method_paths[i], NULL, NULL);

@@ -42,6 +42,8 @@ const char *al_call_status_name(grpc_status_code code);
 struct al_client_options {
     const char *address; /* HOST:PORT, unix:PATH; NULL: the default */
     const char *tenant;  /* sent as the metadata airlock-tenant; NULL or "": none */
+    bool resumes;        /* for streams that attach continues: little is under way to a reader that
+                          * stalls, so that what a cut loses is among what the server keeps */
 };
 
 struct al_call_options {

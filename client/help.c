@@ -56,6 +56,7 @@ static const char overview[] = "Usage: airlock COMMAND [OPTION...]\n"
                                "Commands:\n"
                                "  run        run a program and print what it left\n"
                                "  stream     run a program, with input and output as they come\n"
+                               "  attach     go on with a job whose connection broke\n"
                                "  kill       kill a job\n"
                                "  backends   list the server's backends\n"
                                "  job        show the record of a job\n"
@@ -83,8 +84,25 @@ static const char stream[] =
     "\n"
     "  -t, --tty               give the program a terminal: of the size of this one, if it is "
     "one,\n"
-    "                          and every key goes to the program, Ctrl-C too\n" RUN_OPTIONS
-        GLOBAL_OPTIONS EXIT_CODES;
+    "                          and every key goes to the program, Ctrl-C too\n"
+    "      --linger S          let the job outlive a broken connection for so many seconds;\n"
+    "                          airlock connects again by itself and goes on where it "
+    "was\n" RUN_OPTIONS GLOBAL_OPTIONS EXIT_CODES;
+
+static const char attach[] =
+    "Usage: airlock attach [OPTION...] JOB\n"
+    "\n"
+    "Takes over a job that was started with 'airlock stream --linger', and prints its output\n"
+    "as it comes, beginning with what the server still keeps. Whoever read it before is sent\n"
+    "away. Ctrl-C leaves the job to linger. Standard input is forwarded if it is a terminal.\n"
+    "With --json, one JSON document a line for each event.\n"
+    "\n"
+    "      --after N           begin after the event with this sequence number\n"
+    "      --stdin             forward standard input, and its end, whatever it is\n"
+    "  -t, --tty               the job has a terminal: every key goes to the program\n"
+    "      --out DIR           write the artifacts below DIR and replace files there\n"
+    "      --stats             print a summary on standard error, as on a terminal\n" GLOBAL_OPTIONS
+        EXIT_CODES;
 
 static const char kill[] = "Usage: airlock kill [OPTION...] JOB\n"
                            "\n"
@@ -129,7 +147,7 @@ const char *al_help_text(enum al_command command)
         [AL_COMMAND_STREAM] = stream,     [AL_COMMAND_KILL] = kill,
         [AL_COMMAND_BACKENDS] = backends, [AL_COMMAND_JOBS] = jobs,
         [AL_COMMAND_JOB] = job,           [AL_COMMAND_QUOTA] = quota,
-        [AL_COMMAND_CACHE] = cache,
+        [AL_COMMAND_CACHE] = cache,       [AL_COMMAND_ATTACH] = attach,
     };
     return texts[command];
 }

@@ -14,10 +14,11 @@
 static int run_command(const struct al_options *options)
 {
     static int (*const commands[])(const struct al_options *) = {
-        [AL_COMMAND_RUN] = al_cmd_run,     [AL_COMMAND_STREAM] = al_cmd_stream,
-        [AL_COMMAND_KILL] = al_cmd_kill,   [AL_COMMAND_BACKENDS] = al_cmd_backends,
-        [AL_COMMAND_JOBS] = al_cmd_jobs,   [AL_COMMAND_JOB] = al_cmd_job,
-        [AL_COMMAND_QUOTA] = al_cmd_quota, [AL_COMMAND_CACHE] = al_cmd_cache,
+        [AL_COMMAND_RUN] = al_cmd_run,       [AL_COMMAND_STREAM] = al_cmd_stream,
+        [AL_COMMAND_KILL] = al_cmd_kill,     [AL_COMMAND_BACKENDS] = al_cmd_backends,
+        [AL_COMMAND_JOBS] = al_cmd_jobs,     [AL_COMMAND_JOB] = al_cmd_job,
+        [AL_COMMAND_QUOTA] = al_cmd_quota,   [AL_COMMAND_CACHE] = al_cmd_cache,
+        [AL_COMMAND_ATTACH] = al_cmd_attach,
     };
     return commands[options->command](options);
 }

@@ -20,6 +20,7 @@
 #define RUN    (1U << AL_COMMAND_RUN | 1U << AL_COMMAND_STREAM)
 #define JOBS   (1U << AL_COMMAND_JOBS)
 #define STREAM (1U << AL_COMMAND_STREAM)
+#define ATTACH (1U << AL_COMMAND_ATTACH)
 
 static int check_tenant(const char *what, const char *value, struct al_err *err)
 {
@@ -81,8 +82,10 @@ const struct al_option_row al_option_rows[] = {
     {"code", RUN_AT(code), NULL, AL_OPTION_TEXT, RUN, 0, 'e'},
     {"file", RUN_AT(files), check_file, AL_OPTION_LIST, RUN, 0, 0},
     {"env", RUN_AT(env), check_env, AL_OPTION_LIST, RUN, 0, 0},
-    {"stdin", RUN_AT(forward_stdin), NULL, AL_OPTION_FLAG, RUN, 0, 0},
-    {"tty", RUN_AT(tty), NULL, AL_OPTION_FLAG, STREAM, 0, 't'},
+    {"stdin", RUN_AT(forward_stdin), NULL, AL_OPTION_FLAG, RUN | ATTACH, 0, 0},
+    {"tty", RUN_AT(tty), NULL, AL_OPTION_FLAG, STREAM | ATTACH, 0, 't'},
+    {"linger", RUN_AT(linger_seconds), NULL, AL_OPTION_SECONDS, STREAM, SECONDS_MAX, 0},
+    {"after", AT(after_sequence), NULL, AL_OPTION_UINT32, ATTACH, UINT32_MAX, 0},
     {"inputs", RUN_AT(inputs), check_inputs, AL_OPTION_STRING, RUN, 0, 0},
     {"workdir", RUN_AT(workdir), NULL, AL_OPTION_STRING, RUN, 0, 0},
     {"backend", RUN_AT(backend), NULL, AL_OPTION_STRING, RUN, 0, 0},
@@ -93,9 +96,9 @@ const struct al_option_row al_option_rows[] = {
     {"wall", RUN_AT(wall_seconds), NULL, AL_OPTION_SECONDS, RUN, SECONDS_MAX, 0},
     {"cpu", RUN_AT(cpu_seconds), NULL, AL_OPTION_SECONDS, RUN, SECONDS_MAX, 0},
     {"artifact", RUN_AT(globs), NULL, AL_OPTION_LIST, RUN, 0, 0},
-    {"out", RUN_AT(out), NULL, AL_OPTION_STRING, RUN, 0, 0},
+    {"out", RUN_AT(out), NULL, AL_OPTION_STRING, RUN | ATTACH, 0, 0},
     {"no-cache", RUN_AT(no_cache), NULL, AL_OPTION_FLAG, RUN, 0, 0},
-    {"stats", RUN_AT(stats), NULL, AL_OPTION_FLAG, RUN, 0, 0},
+    {"stats", RUN_AT(stats), NULL, AL_OPTION_FLAG, RUN | ATTACH, 0, 0},
     {"status", AT(jobs.status), NULL, AL_OPTION_STATUS, JOBS, 0, 0},
     {"limit", AT(jobs.limit), NULL, AL_OPTION_UINT32, JOBS, JOBS_MAX, 0},
     {"page", AT(jobs.page), NULL, AL_OPTION_STRING, JOBS, 0, 0},

@@ -14,9 +14,11 @@
 #define LISTS     5
 
 static const char *const command_names[] = {
-    [AL_COMMAND_RUN] = "run",           [AL_COMMAND_STREAM] = "stream", [AL_COMMAND_KILL] = "kill",
-    [AL_COMMAND_BACKENDS] = "backends", [AL_COMMAND_JOBS] = "jobs",     [AL_COMMAND_JOB] = "job",
-    [AL_COMMAND_QUOTA] = "quota",       [AL_COMMAND_CACHE] = "cache",
+    [AL_COMMAND_RUN] = "run",       [AL_COMMAND_STREAM] = "stream",
+    [AL_COMMAND_KILL] = "kill",     [AL_COMMAND_BACKENDS] = "backends",
+    [AL_COMMAND_JOBS] = "jobs",     [AL_COMMAND_JOB] = "job",
+    [AL_COMMAND_QUOTA] = "quota",   [AL_COMMAND_CACHE] = "cache",
+    [AL_COMMAND_ATTACH] = "attach",
 };
 
 #define COMMANDS (sizeof command_names / sizeof *command_names)
@@ -140,8 +142,8 @@ static int take_command(const struct parser *parser, const char *name)
         }
     }
     return al_err_set(parser->err, AL_ERR_INVALID_ARGUMENT,
-                      "'%s' is not a command; there are run, stream, kill, backends, jobs, job, "
-                      "quota and cache",
+                      "'%s' is not a command; there are run, stream, attach, kill, backends, "
+                      "jobs, job, quota and cache",
                       name);
 }
 
@@ -172,6 +174,7 @@ static int take_argument(const struct parser *parser, const char *argument)
         break;
     case AL_COMMAND_KILL:
     case AL_COMMAND_JOB:
+    case AL_COMMAND_ATTACH:
         place = &options->job_id;
         break;
     case AL_COMMAND_CACHE:
@@ -295,6 +298,7 @@ static int complete(struct al_options *options, struct al_err *err)
         return complete_run(&options->run, al_command_name(options->command), err);
     case AL_COMMAND_KILL:
     case AL_COMMAND_JOB:
+    case AL_COMMAND_ATTACH:
         return check_job_id(options, err);
     case AL_COMMAND_CACHE:
         if (options->cache_action == AL_CACHE_ACTION_NONE) {

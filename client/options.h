@@ -21,6 +21,7 @@ enum al_command {
     AL_COMMAND_JOB,
     AL_COMMAND_QUOTA,
     AL_COMMAND_CACHE,
+    AL_COMMAND_ATTACH,
 };
 
 /* What `airlock cache` is to do. */
@@ -54,12 +55,13 @@ struct al_run_options {
     const char *inputs;      /* a JSON object; NULL: none */
     const char *workdir;     /* NULL: the server's */
     const char *backend;     /* NULL: the server's */
-    bool forward_stdin;      /* run */
-    bool tty;                /* stream */
+    bool forward_stdin;      /* run, attach */
+    bool tty;                /* stream, attach */
     bool no_cache;           /* run */
     bool stats;
     uint32_t memory_mb, pids, disk_mb; /* 0: the server's default, as in the next line */
     double wall_seconds, cpu_seconds;
+    double linger_seconds; /* stream; 0: the job ends with its stream */
 };
 
 /* Which jobs to list. */
@@ -74,7 +76,8 @@ struct al_options {
     bool help, version, json;
     const char *server;                /* never NULL after parsing */
     const char *tenant;                /* NULL: none */
-    const char *job_id;                /* of kill and job */
+    const char *job_id;                /* of kill, job and attach */
+    uint32_t after_sequence;           /* of attach; 0: from what is kept */
     int64_t timeout_ms;                /* deadline of the call; 0: none */
     enum al_cache_action cache_action; /* of cache */
     struct al_jobs_options jobs;

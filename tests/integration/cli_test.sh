@@ -249,6 +249,107 @@ jobs() {
     check 'cli: a reader that leaves ends the stream' closed_output
 }
 
+# --- jobs that outlive their streams ---
+
+# numbered N: a program that prints N numbered lines of its standard input.
+numbered() {
+    printf 'import sys, time\nfor i in range(%s):\n    print(i, sys.stdin.readline().strip(), flush=True)\n    time.sleep(0.02)\n' "$1"
+}
+
+# A proxy whose connections break when it gets SIGUSR1: sets proxy_pid and proxy_address.
+start_proxy() {
+    rm -f proxy.address
+    python3 "$root/tests/support/proxy.py" "$AIRLOCK_SERVER" proxy.address &
+    proxy_pid=$!
+    wait_until 5000 test -s proxy.address
+    proxy_address=$(cat proxy.address)
+}
+
+resumes() {
+    local code=0 stream
+    start_proxy
+    seq 1000 1099 | airlock --server "$proxy_address" stream --linger 30 --wall 60 -l python \
+        -e "$(numbered 100)" >out 2>err &
+    stream=$!
+    for _ in 1 2 3 4 5; do
+        sleep 0.2
+        kill -USR1 "$proxy_pid"
+    done
+    wait "$stream" || code=$?
+    kill "$proxy_pid"
+    equal 'the exit code' "$code" 0 && seq 0 99 | paste -d ' ' - <(seq 1000 1099) | cmp - out
+}
+
+gives_up() {
+    local code=0 stream
+    start_proxy
+    airlock --server "$proxy_address" stream --linger 1 --wall 60 -l bash -e 'echo ready; sleep 60' \
+        >out 2>err </dev/null &
+    stream=$!
+    wait_until 5000 grep -qs ready out
+    kill -USR2 "$proxy_pid" # and refuses new ones
+    wait "$stream" || code=$?
+    kill "$proxy_pid"
+    equal 'the exit code' "$code" 125 && contains 'standard error' "$(cat err)" airlock:
+}
+
+# Starts a job that lingers and whose standard input does not end, waits for its first output and
+# kills its client; sets `job`.
+start_lingering() {
+    [ -p open ] || mkfifo open
+    airlock stream --json --linger 30 --wall 60 -l bash -e "$1" >messages 2>/dev/null 0<>open &
+    wait_until 5000 grep -qs '"stdout"' messages
+    job=$(job_id_in messages)
+    kill -KILL $!
+    wait $! 2>/dev/null || true
+}
+
+attaches() {
+    local job
+    start_lingering 'echo ready; sleep 0.5; echo done; exit 5'
+    ends 5 $'ready\ndone\n' attach "$job" </dev/null && ends 5 $'ready\ndone\n' attach "$job" </dev/null
+}
+
+# PENDING, RUNNING and the first line are three events.
+attaches_after() {
+    local job
+    start_lingering 'echo ready; read -r line; echo "$line"'
+    ends 0 $'a line\n' attach --after 3 --stdin "$job" < <(echo 'a line') || return 1
+    fails OUT_OF_RANGE attach --after 1000 "$job" </dev/null
+}
+
+takes_over() {
+    local job code=0 first
+    start_lingering 'echo ready; sleep 1; echo done'
+    airlock attach "$job" >out 2>err </dev/null &
+    first=$!
+    wait_until 5000 grep -qs ready out
+    ends 0 $'ready\ndone\n' attach "$job" </dev/null || return 1
+    wait "$first" || code=$?
+    equal 'the exit code of the first' "$code" 125 && contains 'its error' "$(cat err)" 'took over'
+}
+
+interrupt_lingering() {
+    local code=0 job
+    env --default-signal=INT airlock stream --json --linger 30 --wall 60 -l bash -e 'echo ready; sleep 60' \
+        >messages 2>/dev/null </dev/null &
+    wait_until 5000 grep -qs '"stdout"' messages
+    job=$(job_id_in messages)
+    kill -INT $!
+    wait $! || code=$?
+    equal 'the exit code' "$code" 130 && wait_until 1000 job_is_killed "$job"
+}
+
+lingering() {
+    check 'cli: stream goes on after the connection broke' resumes
+    check 'cli: stream gives up when there is none any more' gives_up
+    check 'cli: attach' attaches
+    check 'cli: attach after an event, with standard input' attaches_after
+    check 'cli: attach takes over' takes_over
+    check 'cli: Ctrl-C kills a job that lingers' interrupt_lingering
+    check 'cli: attach to a job that is not there' fails NOT_FOUND attach 0000000000000000
+}
+
 main() {
     trap airlockd_clean EXIT
     airlockd_configure
@@ -263,6 +364,7 @@ main() {
     json
     errors
     jobs
+    lingering
     check 'cli: airlockd ends and leaves nothing' airlockd_stop
     checks_passed
 }

@@ -70,6 +70,20 @@ static void check_numbers(const struct al_options *o)
     assert_int_equal(o->timeout_ms, 1);
 }
 
+static void check_attach(const struct al_options *o)
+{
+    assert_int_equal(o->command, AL_COMMAND_ATTACH);
+    assert_string_equal(o->job_id, "0123456789abcdef");
+    assert_int_equal(o->after_sequence, 7);
+    assert_true(o->run.forward_stdin && o->run.tty);
+}
+
+static void check_linger(const struct al_options *o)
+{
+    assert_true(o->run.linger_seconds == 1.5);
+    assert_int_equal(o->after_sequence, 0);
+}
+
 static void check_globals(const struct al_options *o)
 {
     assert_int_equal(o->command, AL_COMMAND_BACKENDS);
@@ -209,6 +223,14 @@ static const struct row rows[] = {
      check_artifacts_there},
 
     {"nothing", {NULL}, "no command", NULL},
+    {"attach", {"attach", "--after", "7", "--stdin", "-t", "0123456789abcdef"}, NULL, check_attach},
+    {"attach without a job", {"attach"}, "attach: needs the id of a job", NULL},
+    {"linger", {"stream", "--linger", "1.5", "-e", "x"}, NULL, check_linger},
+    {"linger of a run",
+     {"run", "--linger", "1", "-e", "x"},
+     "--linger: not an option of run",
+     NULL},
+    {"after of a stream", {"stream", "--after", "1", "-e", "x"}, "--after: not an option", NULL},
     {"unknown command", {"frob"}, "'frob' is not a command", NULL},
     {"abbreviated command", {"backend"}, "'backend' is not a command", NULL},
     {"no program", {"run"}, "needs a FILE", NULL},
