@@ -12,6 +12,7 @@ import sys
 import time
 
 sys.path.insert(0, sys.argv[1])
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 
 import grpc
 from airlock.v1 import execution_pb2 as pb
@@ -19,12 +20,14 @@ from airlock.v1 import execution_pb2_grpc as pb_grpc
 
 from endurance import endurance
 from neighbours import neighbours
+from resume import run_schedule
 from support import CLAIMS, Progress, Server, claim, descendants_of, is_alive, wait_until
 
 FLAT_PERCENT = 5
 STALL_GROWTH_MB = 32
 STALL_SECONDS = 5
 DEATH_MS = 1000
+SCHEDULE_LINGER_SECONDS = 20
 
 
 def run_one(stub, backend, number):
@@ -132,6 +135,37 @@ def stalled_reader(server, stub, megabytes):
     )
 
 
+def broken_network(server, count):
+    """In two halves: what the first has made the server keep (threads, cells, its heap), the second finds."""
+
+    def half(first):
+        progress = Progress("a network that breaks", count // 2)
+
+        def job(number):
+            done = run_schedule(server.address, first + number, linger_seconds=SCHEDULE_LINGER_SECONDS)
+            progress.step()
+            return done
+
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            done = list(pool.map(job, range(count // 2)))
+        for error in [error for error, _ in done if error][:3]:
+            print("    " + error)
+        time.sleep(SCHEDULE_LINGER_SECONDS + 5)  # what has ended is forgotten
+        return [sum(1 for error, _ in done if not error), sum(attaches for _, attaches in done)]
+
+    first = half(0)
+    before, begin = server.possessions(), server.rss_mb()
+    second = half(count // 2)
+    after, end = server.settle(before), server.rss_mb()
+    right, attaches = (a + b for a, b in zip(first, second))
+    figure = f"{right}, {attaches} attaches"
+    claim(f"resume: {count // 2 * 2} schedules, complete and in order", figure, "all", right == count // 2 * 2)
+    claim("resume: RSS after one half and the other", f"{begin:.1f} and {end:.1f} MiB", "< 8 MiB more", end - begin < 8)
+    more = {k: after[k] - before[k] for k in after if after[k] > before[k]}
+    figure = ", ".join(f"{n} {what}" for what, n in more.items()) or "nothing"
+    claim("resume: what is left of the second", figure, "nothing", not more)
+
+
 def killed_server(server, channel):
     stub = pb_grpc.ExecutionServiceStub(channel)
     code = b"sleep 600 & setsid sleep 600 & trap '' TERM HUP; echo ready; sleep 600"
@@ -150,7 +184,7 @@ def killed_server(server, channel):
     claim("kill -9 of airlockd, 8 jobs: cgroup folders", f"{left} left", "0", took is not None)
 
 
-PARTS = ("memory", "many", "stalled", "neighbours", "endurance", "death")
+PARTS = ("memory", "many", "stalled", "resume", "neighbours", "endurance", "death")
 
 
 def options():
@@ -160,11 +194,12 @@ def options():
     parser.add_argument("--runs", type=int, default=20000, help="runs for flat memory, of echo and of native each (%(default)s)")
     parser.add_argument("--concurrent-runs", type=int, default=10000, help="runs at concurrency 16 (%(default)s)")
     parser.add_argument("--stream-mb", type=int, default=1024, help="size of the stalled stream in MiB (%(default)s)")
+    parser.add_argument("--schedules", type=int, default=1000, help="jobs over a network that breaks (%(default)s)")
     parser.add_argument("--endurance-runs", type=int, default=100000, help="mixed runs while all is watched (%(default)s)")
     parser.add_argument("--only", choices=PARTS, action="append", help="this part; may be given several times")
     given = parser.parse_args()
-    if given.runs < 2 or given.concurrent_runs < 1 or given.stream_mb < 8 or given.endurance_runs < 20:
-        parser.error("too few: at least 2 runs, 1 concurrent run, 8 MiB, 20 runs for endurance")
+    if given.runs < 2 or given.concurrent_runs < 1 or given.stream_mb < 8 or given.endurance_runs < 20 or given.schedules < 5:
+        parser.error("too few: at least 2 runs, 1 concurrent run, 8 MiB, 20 runs for endurance, 5 schedules")
     return given
 
 
@@ -177,6 +212,8 @@ def run_part(part, given, server, channel):
         many_at_once(server, stub, given.concurrent_runs)
     elif part == "stalled":
         stalled_reader(server, stub, given.stream_mb)
+    elif part == "resume":
+        broken_network(server, given.schedules)
     elif part == "neighbours":
         neighbours(stub)
     elif part == "endurance":
