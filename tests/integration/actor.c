@@ -77,6 +77,27 @@ static enum wait_end act_cat(struct act *act)
     return end;
 }
 
+static enum wait_end act_count_in(struct act *act)
+{
+    uint8_t data[4096];
+    uint64_t total = 0;
+    bool eof = false;
+    enum wait_end end = WAIT_CTL;
+    (void)poll(NULL, 0, 200);
+    while (end == WAIT_CTL) {
+        size_t n = al_ctl_stdin_peek(act->ctl, data, sizeof data, &eof);
+        total += n;
+        al_ctl_stdin_drop(act->ctl, n);
+        if (eof) {
+            break;
+        }
+        end = n > 0 ? WAIT_CTL : wait_ctl(act);
+    }
+    char text[32];
+    int len = snprintf(text, sizeof text, "%llu\n", (unsigned long long)total);
+    return end == WAIT_CTL ? print(act, (const uint8_t *)text, (size_t)len) : end;
+}
+
 static enum wait_end act_flood(struct act *act, uint64_t n)
 {
     static const uint8_t zeros[50000];
@@ -130,6 +151,9 @@ static enum wait_end perform(struct act *act, const char *code)
 {
     if (strcmp(code, "cat") == 0) {
         return act_cat(act);
+    }
+    if (strcmp(code, "count-in") == 0) {
+        return act_count_in(act);
     }
     if (strncmp(code, "flood ", 6) == 0) {
         return act_flood(act, strtoull(code + 6, NULL, 10));

@@ -3,6 +3,7 @@
  *
  *   wait          nothing, until it is cancelled or its wall limit is over
  *   cat           returns its standard input until that ends
+ *   count-in      waits for 0.2 s, then says how many bytes its standard input has, once that ends
  *   flood N       prints N bytes, waiting for room
  *   count N       prints N bytes that al_actor_byte tells, a few at a time, waiting for room
  *   signals       prints the number of each signal that comes, until it is cancelled

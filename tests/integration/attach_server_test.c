@@ -153,6 +153,28 @@ static void test_attach__stdin_goes_on_where_the_server_stopped(void **state)
     assert_int_equal(heard.stdin_received, sizeof data);
 }
 
+/* What waits for room when the sender goes is its own to send again: no more of it is taken. */
+static void test_attach__stdin_that_waited_goes_with_its_sender(void **state)
+{
+    struct al_fixture *f = *state;
+    struct al_test_call call;
+    struct al_heard heard = {0};
+    static const uint8_t zeros[1000000];
+    grpc_channel *channel = al_fixture_connect(f);
+    al_stream_start_lingering(&call, channel, "count-in", 60, 0);
+    al_hear_until_running(&call, &heard);
+    al_stream_send_stdin(&call, zeros, sizeof zeros);
+    cut(&call, channel);
+    nanosleep(&(struct timespec){.tv_nsec = 400000000}, NULL); /* the program reads meanwhile */
+    attach(f, &call, &heard);
+    assert_in_range(heard.stdin_received, 0, sizeof zeros);
+    al_stream_send_stdin(&call, zeros, sizeof zeros - (size_t)heard.stdin_received);
+    al_stream_send_eof(&call, true);
+    al_hear_all(&call, &heard);
+    finish_ok(&call);
+    assert_string_equal(heard.text, "1000000\n");
+}
+
 static void assert_aborted(struct al_test_call *call, struct al_heard *heard)
 {
     al_hear_all(call, heard);
@@ -434,6 +456,7 @@ int main(void)
         cmocka_unit_test(test_attach__goes_on_after_a_cut),
         cmocka_unit_test(test_attach__a_broken_connection_is_not_the_end_of_stdin),
         cmocka_unit_test(test_attach__stdin_goes_on_where_the_server_stopped),
+        cmocka_unit_test(test_attach__stdin_that_waited_goes_with_its_sender),
         cmocka_unit_test(test_attach__takes_over),
         cmocka_unit_test(test_attach__is_refused),
         cmocka_unit_test(test_attach__without_a_sequence_gets_what_is_kept),
