@@ -116,19 +116,23 @@ void al_job_send(struct al_job *job, const void *data, size_t len, const int *fd
     }
 }
 
+static bool is_alive(pid_t pid)
+{
+    siginfo_t info = {0};
+    return pid != 0 &&
+           (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0);
+}
+
 /* Then no limit has ended it. The end of a compile step ends nothing. */
 bool al_job_has_ended(const struct al_job *job)
 {
     return job->assignment.stage == AL_STAGE_COLLECT ||
-           (job->assignment.stage == AL_STAGE_RUN && !al_job_is_alive(job));
+           (job->assignment.stage == AL_STAGE_RUN && !is_alive(job->pid));
 }
 
-bool al_job_is_alive(const struct al_job *job)
+bool al_job_can_start(const struct al_job *job)
 {
-    siginfo_t info = {0};
-    return job->pid != 0 &&
-           (waitid(P_PID, (id_t)job->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
-            info.si_pid == 0);
+    return !job->ending && is_alive(job->pid) && (!job->has_setter || is_alive(job->setter));
 }
 
 void al_job_set_error(struct al_job *job, const char *text)
@@ -273,7 +277,6 @@ static void take_exit(struct al_job *job, int wait_status, int64_t duration_us)
         al_job_set_error(job, "the program's process died before it was executed");
     }
     if (job->started && !job->ending && job->artifacts_out >= 0) {
-        drop_source(job, AL_JOB_STATUS); /* a setter that is still ending has no more to say */
         al_job_start_collector(job);
     } else {
         end_job(job);
@@ -304,20 +307,21 @@ static void on_process(struct al_source *source)
         end_job(job);
     } else if (job->started && job->assignment.stage == AL_STAGE_COMPILE) {
         take_compile_result(job, status, duration_us);
+    } else if (job->started && job->setter > 0 && !job->ending) {
+        /* Its setter, which is about to end, knows whether it was told its program at all. */
+        job->exit.wait_status = status;
+        job->exit.duration_us = duration_us;
     } else {
         take_exit(job, status, duration_us);
     }
     finish_if_dead(job);
 }
 
-static void on_setter(struct al_source *source)
+/* Not between an interpreter's being told its program and the end of the setter that does it: the
+ * setter would have to say that the program was never started. */
+static bool can_be_signalled(const struct al_job *job)
 {
-    struct al_job *job = job_of(source);
-    if (waitpid(job->setter, NULL, WNOHANG) == job->setter) {
-        job->setter = 0;
-        drop_source(job, AL_JOB_SETTER);
-        finish_if_dead(job);
-    }
+    return job->pid > 0 && job->started && job->setter == 0;
 }
 
 /* Safe from a lying peer: the group is that of a child not yet reaped, so the number is not reused,
@@ -325,7 +329,7 @@ static void on_setter(struct al_source *source)
  * never does. */
 static void signal_program(struct al_job *job, int signo)
 {
-    if (job->pid > 0 && job->started) {
+    if (can_be_signalled(job)) {
         kill(-job->pid, signo);
     } else {
         job->early_signals |= 1u << signo;
@@ -334,11 +338,26 @@ static void signal_program(struct al_job *job, int signo)
 
 static void send_early_signals(struct al_job *job)
 {
-    for (int signo = 1; job->early_signals; signo++) {
+    for (int signo = 1; job->early_signals && can_be_signalled(job); signo++) {
         if (job->early_signals & 1u << signo) {
             job->early_signals &= ~(1u << signo);
             kill(-job->pid, signo);
         }
+    }
+}
+
+static void on_setter(struct al_source *source)
+{
+    struct al_job *job = job_of(source);
+    if (waitpid(job->setter, NULL, WNOHANG) == job->setter) {
+        job->setter = 0;
+        drop_source(job, AL_JOB_SETTER);
+        drain_status(job);
+        if (job->pid == 0 && job->started && !job->ending) {
+            take_exit(job, job->exit.wait_status, job->exit.duration_us);
+        }
+        send_early_signals(job);
+        finish_if_dead(job);
     }
 }
 
@@ -437,6 +456,7 @@ static void on_status(struct al_source *source)
     if (job->assignment.stage == AL_STAGE_COLLECT) {
         al_job_collector_said(text);
     } else if (rest > 0) {
+        job->started = false; /* nor has an interpreter, of which its setter says this */
         fail(job, text);
     } else {
         on_status_end(job);

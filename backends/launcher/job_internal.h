@@ -133,8 +133,9 @@ void al_job_collector_said(const char *text);                    /* an error, or
 /* The figures of the cell's cgroups, for EXIT. */
 void al_job_read_usage(struct al_job *job);
 
-/* False when the cell's process has died and the loop has not come to it yet. */
-bool al_job_is_alive(const struct al_job *job);
+/* Whether a cell that was made ahead can have a job: false also when one of its processes has died
+ * and the loop has not come to it yet. */
+bool al_job_can_start(const struct al_job *job);
 
 void al_job_watch_init(struct al_job *job);
 

@@ -149,7 +149,7 @@ static struct al_job *take_from(struct al_pools *pools, struct al_pool *pool,
 {
     for (uint32_t i = 0; i < pool->n; i++) {
         struct al_job *job = pool->waiting[i];
-        if (is_ready(pool, job, quotas) && al_job_is_alive(job)) {
+        if (is_ready(pool, job, quotas) && al_job_can_start(job)) {
             take_out(pool, i);
             job->waiting = false;
             return job;

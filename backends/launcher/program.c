@@ -378,6 +378,8 @@ static _Noreturn void exec_interpreter(struct al_program *p, int status_fd)
 static _Noreturn void start_interpreters_program(struct al_program *p, int status_fd)
 {
     struct al_err err = {0};
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigaction(SIGPIPE, &ignore, NULL); /* an interpreter that has died is to be told of */
     mark_exec(p->plan, status_fd);
     if (al_prestart_go(p, &err) < 0) {
         al_child_fail(status_fd, &err);

@@ -150,11 +150,11 @@ static void assert_works_and_stop(struct raw_launcher *l)
 
 /* --- whoever waits dies --- */
 
-static void assert_gone(const struct raw_launcher *l, const struct waiting *w)
+/* Both, and the launcher has seen it: it has reaped them. */
+static void assert_gone(const struct waiting *w)
 {
     for (int64_t end_ms = al_now_ms() + GONE_MS; al_now_ms() < end_ms; usleep(5000)) {
-        struct waiting now = look(l);
-        if (now.interpreter != w->interpreter && now.setter != w->setter) {
+        if (kill(w->interpreter, 0) < 0 && kill(w->setter, 0) < 0) {
             return;
         }
     }
@@ -167,7 +167,7 @@ static void test_interpreter_killed__its_cell_goes(void **state)
     struct raw_launcher l;
     struct waiting w = start_and_wait(&l);
     kill(w.interpreter, SIGKILL);
-    assert_gone(&l, &w);
+    assert_gone(&w);
     assert_works_and_stop(&l);
 }
 
@@ -177,7 +177,28 @@ static void test_setter_killed__its_cell_goes(void **state)
     struct raw_launcher l;
     struct waiting w = start_and_wait(&l);
     kill(w.setter, SIGKILL);
-    assert_gone(&l, &w);
+    assert_gone(&w);
+    assert_works_and_stop(&l);
+}
+
+/* The cell is dying when the job comes: another one, or an error, but no invented death. */
+static void test_setter_killed_at_once__true_answer(void **state)
+{
+    (void)state;
+    struct raw_launcher l;
+    struct waiting w = start_and_wait(&l);
+    struct al_launched job;
+    struct al_msg_exit e;
+    char refused[AL_RESULT_ERROR_MAX] = "";
+    struct al_msg_spawn m = message();
+    kill(w.setter, SIGKILL);
+    if (raw_run(&l, &m, "print(1)", &job, refused) == 0) {
+        assert_true(raw_wait_exit(job.control, &e));
+        al_launched_close(&job);
+        assert_true(e.ran ? e.wait_status == 0 : e.error[0] != '\0');
+    } else {
+        assert_string_not_equal(refused, "");
+    }
     assert_works_and_stop(&l);
 }
 
@@ -254,7 +275,7 @@ static void test_caller_gone_before_start__cell_goes(void **state)
     struct al_msg_spawn m = message();
     start_held(&h, &m, "print(1)");
     al_launched_close(&h.job);
-    assert_gone(&h.l, &h.w);
+    assert_gone(&h.w);
     assert_works_and_stop(&h.l);
 }
 
@@ -457,6 +478,7 @@ int main(void)
     static const struct CMUnitTest plain[] = {
         cmocka_unit_test(test_interpreter_killed__its_cell_goes),
         cmocka_unit_test(test_setter_killed__its_cell_goes),
+        cmocka_unit_test(test_setter_killed_at_once__true_answer),
         cmocka_unit_test(test_launcher_killed__interpreters_go),
         cmocka_unit_test(test_killed_before_start__at_once),
         cmocka_unit_test(test_caller_gone_before_start__cell_goes),
