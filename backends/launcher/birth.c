@@ -171,6 +171,7 @@ static void fill_in(struct al_job *job, enum al_cell_kind kind, const struct al_
     struct al_jobs *jobs = job->jobs;
     uid_t uid = jobs->config->uid_base;
     uid += al_barrier_is_on(AL_BARRIER_OWN_UIDS) ? 2 * job->slot : 0;
+    bool rootless = jobs->config->rootless; /* then 0 is the one uid that there is */
     al_job_init_sources(job);
     job->assign_fd = job->bundle_fd = job->compile_out = job->artifacts_out = -1;
     job->cell = (struct al_cell){.init_pidfd = -1, .mounts_fd = -1, .alive_fd = -1, .ready_fd = -1};
@@ -181,8 +182,8 @@ static void fill_in(struct al_job *job, enum al_cell_kind kind, const struct al_
                                       .cgroups = jobs->cgroups,
                                       .filter = &jobs->filter,
                                       .name = job->name,
-                                      .init_uid = uid,
-                                      .program_uid = uid + 1,
+                                      .init_uid = rootless ? 0 : uid,
+                                      .program_uid = rootless ? 0 : uid + 1,
                                       .quotas = *quotas,
                                       .runtime = runtime,
                                       .start = {-1, -1},

@@ -34,9 +34,12 @@ uint32_t al_cell_possible_layers(enum al_cell_kind kind)
     return layers;
 }
 
-uint32_t al_cell_layers(enum al_cell_kind kind, const struct al_cgroups *cgroups)
+uint32_t al_cell_layers(enum al_cell_kind kind, const struct al_cells_config *config,
+                        const struct al_cgroups *cgroups)
 {
-    return al_cell_possible_layers(kind) & (~AL_LAYERS_CGROUP | cgroups->layers);
+    uint32_t missing = AL_LAYERS_CGROUP & ~cgroups->layers;
+    missing |= config->rootless ? AL_LAYER_OWN_UID : 0;
+    return al_cell_possible_layers(kind) & ~missing;
 }
 
 /* fork with namespaces and a pidfd, into the cgroup unless it is -1: 0 in the child. */
@@ -44,7 +47,7 @@ static pid_t clone_process(uint64_t flags, int cgroup, int *ret_pidfd)
 {
     struct clone_args args = {.flags = flags | CLONE_PIDFD | (cgroup < 0 ? 0 : CLONE_INTO_CGROUP),
                               .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
-                              .exit_signal = SIGCHLD,
+                              .exit_signal = flags & CLONE_PARENT ? 0 : SIGCHLD, /* it has one */
                               .cgroup = cgroup < 0 ? 0 : (uint64_t)cgroup};
     return (pid_t)syscall(SYS_clone3, &args, sizeof args);
 }
@@ -77,10 +80,13 @@ uint64_t al_cell_side_flags(void)
            al_barrier_flags(AL_BARRIER_UTSNS, CLONE_NEWUTS);
 }
 
-static pid_t clone_init(enum al_cell_kind kind, unsigned init_uid, int *ret_pidfd)
+static pid_t clone_init(enum al_cell_kind kind, const struct al_cells_config *config,
+                        unsigned init_uid, int *ret_pidfd)
 {
-    return kind == AL_CELL_NATIVE ? clone_owned(NATIVE_FLAGS, init_uid, ret_pidfd)
-                                  : clone_process(LOCAL_FLAGS, -1, ret_pidfd);
+    if (kind == AL_CELL_NATIVE && !config->rootless) {
+        return clone_owned(NATIVE_FLAGS, init_uid, ret_pidfd);
+    }
+    return clone_process(kind == AL_CELL_NATIVE ? NATIVE_FLAGS : LOCAL_FLAGS, -1, ret_pidfd);
 }
 
 static int clone_error(struct al_err *err)
@@ -89,10 +95,10 @@ static int clone_error(struct al_err *err)
                         errno == EPERM ? " (in a chroot, or user namespaces are off?)" : "");
 }
 
-int al_cell_probe(enum al_cell_kind kind, unsigned init_uid, struct al_err *err)
+int al_cell_probe(enum al_cell_kind kind, const struct al_cells_config *config, struct al_err *err)
 {
     int pidfd = -1;
-    pid_t pid = clone_init(kind, init_uid, &pidfd);
+    pid_t pid = clone_init(kind, config, config->uid_base, &pidfd);
     if (pid == 0) {
         _exit(kind == AL_CELL_NATIVE && unshare((int)al_cell_side_flags()) < 0 ? errno : 0);
     }
@@ -116,12 +122,18 @@ static void kill_and_reap(pid_t pid, int pidfd)
     close(pidfd);
 }
 
-/* Two ids only: init's as root, the program's. Nothing else of the host has a name in there. */
+/* Two ids only: init's as root, the program's; or the one that there is, for both. Nothing else of
+ * the host has a name in there. */
 static int write_maps(const struct al_cell_plan *plan, pid_t pid, struct al_err *err)
 {
     static const char *const files[] = {"uid_map", "gid_map"};
     char path[64], map[96];
-    snprintf(map, sizeof map, "0 %u 1\n%u %u 1\n", plan->init_uid, AL_CELL_UID, plan->program_uid);
+    if (plan->config->rootless) {
+        snprintf(map, sizeof map, "%u %u 1\n", AL_CELL_UID, plan->program_uid);
+    } else {
+        snprintf(map, sizeof map, "0 %u 1\n%u %u 1\n", plan->init_uid, AL_CELL_UID,
+                 plan->program_uid);
+    }
     for (size_t i = 0; i < 2; i++) {
         snprintf(path, sizeof path, "/proc/%d/%s", pid, files[i]);
         int rc = al_io_write_file(AT_FDCWD, path, map);
@@ -149,7 +161,7 @@ int al_cell_create(const struct al_cell_plan *plan, int status_fd, struct al_cel
         rc = al_err_errno(err, errno, "pipe");
         goto out;
     }
-    pid_t pid = clone_init(plan->kind, plan->init_uid, &pidfd);
+    pid_t pid = clone_init(plan->kind, plan->config, plan->init_uid, &pidfd);
     if (pid == 0) {
         al_init_main(plan, alive[0], ready[1], status_fd);
     }
@@ -216,6 +228,52 @@ static pid_t clone_into(const struct al_cell *cell, int cgroup, int *ret_pidfd, 
     return pid;
 }
 
+/* The same for a launcher without power over its own pid namespace, which could not come back: a
+ * child of it goes there, and makes it a further child. */
+static pid_t clone_by_helper(const struct al_cell *cell, int cgroup, int *ret_pidfd,
+                             struct al_err *err)
+{
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) < 0) {
+        return al_err_errno(err, errno, "pipe");
+    }
+    pid_t helper = fork();
+    if (helper == 0) {
+        int unused;
+        pid_t pid = setns(cell->init_pidfd, CLONE_NEWPID) < 0
+                        ? -1
+                        : clone_process(CLONE_PARENT, cgroup, &unused);
+        if (pid == 0) {
+            return 0;
+        }
+        int32_t answer = pid < 0 ? -errno : pid;
+        _exit(write(fds[1], &answer, sizeof answer) == sizeof answer ? 0 : 1);
+    }
+    close(fds[1]);
+    int32_t answer = -errno;
+    if (helper > 0 && read(fds[0], &answer, sizeof answer) != sizeof answer) {
+        answer = -EIO;
+    }
+    close(fds[0]);
+    TEMP_FAILURE_RETRY(waitpid(helper, NULL, 0));
+    *ret_pidfd = answer < 0 ? -1 : (int)syscall(SYS_pidfd_open, answer, 0);
+    if (answer > 0 && *ret_pidfd < 0) {
+        answer = -errno; /* init's end takes the process along */
+    }
+    errno = answer < 0 ? -answer : 0;
+    return answer < 0 ? -1 : answer;
+}
+
+static pid_t clone_for(const struct al_cell_plan *plan, const struct al_cell *cell,
+                       enum al_role role, int cgroup, int *ret_pidfd, struct al_err *err)
+{
+    if (role == AL_ROLE_SETTER) {
+        return clone_process(0, cgroup, ret_pidfd);
+    }
+    return plan->config->rootless ? clone_by_helper(cell, cgroup, ret_pidfd, err)
+                                  : clone_into(cell, cgroup, ret_pidfd, err);
+}
+
 int al_cell_start(const struct al_cell_plan *plan, const struct al_cell *cell, enum al_role role,
                   int assign_fd, int status_fd, struct al_process *ret, struct al_err *err)
 {
@@ -225,8 +283,7 @@ int al_cell_start(const struct al_cell_plan *plan, const struct al_cell *cell, e
     if (rc < 0) {
         return rc;
     }
-    pid_t pid = role == AL_ROLE_SETTER ? clone_process(0, cgroup, &pidfd)
-                                       : clone_into(cell, cgroup, &pidfd, err);
+    pid_t pid = clone_for(plan, cell, role, cgroup, &pidfd, err);
     if (pid == 0) {
         al_program_main(plan, cell, role, assign_fd, status_fd);
     }

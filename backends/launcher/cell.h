@@ -96,14 +96,16 @@ struct al_process {
 /* The layers that a cell of the kind has where nothing is missing. */
 uint32_t al_cell_possible_layers(enum al_cell_kind kind);
 
-/* Those that it enforces here. Only cgroups can be missing: without another there is no cell. */
-uint32_t al_cell_layers(enum al_cell_kind kind, const struct al_cgroups *cgroups);
+/* Those that it enforces here. Only cgroups and, without root, an own uid can be missing: without
+ * another there is no cell. */
+uint32_t al_cell_layers(enum al_cell_kind kind, const struct al_cells_config *config,
+                        const struct al_cgroups *cgroups);
 
 /* The namespaces of a native cell besides users, processes and mounts, as flags of clone. */
 uint64_t al_cell_side_flags(void);
 
 /* Whether a cell of the kind can be cloned here at all. */
-int al_cell_probe(enum al_cell_kind kind, unsigned init_uid, struct al_err *err);
+int al_cell_probe(enum al_cell_kind kind, const struct al_cells_config *config, struct al_err *err);
 
 /* Clones init. On failure nothing is left. */
 int al_cell_create(const struct al_cell_plan *plan, int status_fd, struct al_cell *ret,

@@ -92,9 +92,11 @@ int al_child_drop_capabilities(struct al_err *err)
     return set_capabilities(0, err);
 }
 
-int al_child_become(unsigned uid, struct al_err *err)
+int al_child_become(unsigned uid, bool keep_groups, struct al_err *err)
 {
-    if (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0) {
+    if ((!keep_groups && setgroups(0, NULL) < 0) || setresgid(uid, uid, uid) < 0 ||
+        setresuid(uid, uid, uid) < 0)
+    {
         return al_err_errno(err, errno, "cannot become uid %u", uid);
     }
     return 0;

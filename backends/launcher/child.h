@@ -25,4 +25,4 @@ int al_child_keep_capability(int cap, struct al_err *err);
 int al_child_drop_capabilities(struct al_err *err);
 
 /* All three ids of both kinds, no supplementary groups. */
-int al_child_become(unsigned uid, struct al_err *err);
+int al_child_become(unsigned uid, bool keep_groups, struct al_err *err);

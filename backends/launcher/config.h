@@ -49,6 +49,7 @@ struct al_cells_config {
     uint32_t prepared;       /* native cells made ahead, at most; 0: none */
     uint32_t prestarted;     /* of each runtime: interpreters started ahead, at most; 0: none */
     uint32_t require;        /* enum al_layer: a backend that could have one and has not is off */
+    bool rootless;           /* not of the file: an ordinary user has started us; rootless.h */
     bool allow_unsafe;       /* the local backend may run */
     char cgroup_parent[256]; /* below each hierarchy's mount; "" = the launcher's own cgroup */
     struct al_text *texts;   /* what the words point into */

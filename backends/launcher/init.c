@@ -37,11 +37,13 @@ static int bring_loopback_up(struct al_err *err)
 
 static int build_native(const struct al_cell_plan *plan, struct al_err *err)
 {
-    int rc = al_child_become(0, err);
+    bool rootless = plan->config->rootless;
+    unsigned own_uid = rootless ? AL_CELL_UID : 0;
+    int rc = al_child_become(own_uid, rootless, err);
     if (rc == 0 && unshare((int)al_cell_side_flags()) < 0) {
         rc = al_err_errno(err, errno, "unshare");
     }
-    rc = rc < 0 ? rc : al_rootfs_enter(plan->quotas.disk_mb, err);
+    rc = rc < 0 ? rc : al_rootfs_enter(own_uid, plan->quotas.disk_mb, err);
     if (rc == 0 && al_barrier_is_on(AL_BARRIER_NETNS)) {
         rc = bring_loopback_up(err);
     }
@@ -64,7 +66,7 @@ static int give_privileges_away(const struct al_cell_plan *plan, struct al_err *
     if (plan->kind == AL_CELL_NATIVE) {
         return al_child_keep_capability(CAP_SYS_ADMIN, err);
     }
-    int rc = al_child_become(plan->init_uid, err);
+    int rc = al_child_become(plan->init_uid, false, err);
     return rc < 0 ? rc : al_child_drop_capabilities(err);
 }
 

@@ -180,7 +180,7 @@ void al_job_read_usage(struct al_job *job)
     e->pids_denied = usage.pids_denied;
     e->pids_peak = usage.pids_peak;
     e->prestarted = job->plan.runtime != AL_RUNTIME_NONE;
-    e->layers = al_cell_layers(job->plan.kind, job->jobs->cgroups);
+    e->layers = al_cell_layers(job->plan.kind, job->jobs->config, job->jobs->cgroups);
 }
 
 static void say_exit(struct al_job *job)

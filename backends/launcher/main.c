@@ -27,6 +27,7 @@
 #include "backends/launcher/job.h"
 #include "backends/launcher/reaper.h"
 #include "backends/launcher/rootfs.h"
+#include "backends/launcher/rootless.h"
 #include "backends/launcher/runtime.h"
 #include "backends/launcher/seccomp.h"
 
@@ -39,6 +40,7 @@ struct launcher {
     struct al_jobs jobs;
     struct al_msg_hello hello;
     char no_cgroups[AL_ERR_TEXT_MAX]; /* why, where there are none */
+    char no_root[AL_ERR_TEXT_MAX];    /* why, where rootless was tried and failed */
     bool failed;
 };
 
@@ -47,15 +49,15 @@ struct options {
     const char *data_dir;
     int socket;
     bool check_config;
+    bool rootless; /* from ourselves only */
 };
 
 static int parse_options(int argc, char **argv, struct options *o)
 {
-    static const struct option longs[] = {{"config", required_argument, NULL, 'c'},
-                                          {"data-dir", required_argument, NULL, 'd'},
-                                          {"socket", required_argument, NULL, 's'},
-                                          {"check-config", no_argument, NULL, 'k'},
-                                          {0}};
+    static const struct option longs[] = {
+        {"config", required_argument, NULL, 'c'}, {"data-dir", required_argument, NULL, 'd'},
+        {"socket", required_argument, NULL, 's'}, {"check-config", no_argument, NULL, 'k'},
+        {"rootless", no_argument, NULL, 'r'},     {0}};
     *o = (struct options){.socket = -1};
     for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
         switch (c) {
@@ -70,6 +72,9 @@ static int parse_options(int argc, char **argv, struct options *o)
             break;
         case 'k':
             o->check_config = true;
+            break;
+        case 'r':
+            o->rootless = true;
             break;
         default:
             return -EINVAL;
@@ -152,10 +157,17 @@ static int prepare_common(struct launcher *l, const char *data_dir, struct al_er
 {
     char instance[AL_INSTANCE_NAME_MAX];
     if (geteuid() != 0) {
-        return al_err_set(err, AL_ERR_FAILED_PRECONDITION, "airlockd was not started as root");
+        return al_err_set(err, AL_ERR_FAILED_PRECONDITION, "airlockd was not started as root: %s",
+                          l->no_root[0]
+                              ? l->no_root
+                              : "own_uid, which [cells] require names, cannot be enforced");
     }
     int rc = al_instance_name(data_dir, instance, err);
-    rc = rc < 0 ? rc : al_instance_lock_uids(&l->config, err);
+    if (rc == 0 && l->config.rootless) {
+        rc = al_rootless_prepare(err);
+    } else if (rc == 0) {
+        rc = al_instance_lock_uids(&l->config, err);
+    }
     rc = rc < 0 ? rc : prepare_cgroups(l, instance, err);
     rc = rc < 0 ? rc : al_reaper_start(&l->cgroups, &l->jobs.reaper_fd, err);
     return rc < 0 ? rc : al_rootfs_prepare(&l->config, err);
@@ -164,8 +176,8 @@ static int prepare_common(struct launcher *l, const char *data_dir, struct al_er
 /* Whether every layer that is required, of those that cells of the kind can have, is there. */
 static int check_layers(const struct launcher *l, enum al_cell_kind kind, struct al_err *err)
 {
-    uint32_t missing =
-        l->config.require & al_cell_possible_layers(kind) & ~al_cell_layers(kind, &l->cgroups);
+    uint32_t missing = l->config.require & al_cell_possible_layers(kind) &
+                       ~al_cell_layers(kind, &l->config, &l->cgroups);
     char names[AL_UNAVAILABLE_MAX] = "";
     size_t n = 0;
     for (unsigned i = 0; i < AL_LAYER_COUNT; i++) {
@@ -186,8 +198,13 @@ static int prepare_kind(struct launcher *l, enum al_cell_kind kind, struct al_er
             err, AL_ERR_FAILED_PRECONDITION,
             "it isolates neither files nor network; [local] allow_unsafe = yes turns it on");
     }
+    if (kind == AL_CELL_LOCAL && l->config.rootless) {
+        return al_err_set(
+            err, AL_ERR_FAILED_PRECONDITION,
+            "airlockd was not started as root: programs would be airlockd's own user");
+    }
     int rc = check_layers(l, kind, err);
-    rc = rc < 0 ? rc : al_cell_probe(kind, l->config.uid_base, err);
+    rc = rc < 0 ? rc : al_cell_probe(kind, &l->config, err);
     if (rc == 0 && kind == AL_CELL_NATIVE) {
         rc = al_seccomp_build(&l->jobs.filter, err);
     }
@@ -203,7 +220,7 @@ static void prepare(struct launcher *l, const char *data_dir)
         struct al_msg_hello_cell *cell = &l->hello.cells[kind];
         if (!al_err_is_set(&err) && prepare_kind(l, (enum al_cell_kind)kind, &err) == 0) {
             cell->available = true;
-            cell->layers = al_cell_layers((enum al_cell_kind)kind, &l->cgroups);
+            cell->layers = al_cell_layers((enum al_cell_kind)kind, &l->config, &l->cgroups);
             l->jobs.available[kind] = 1;
         } else {
             al_err_copy_text(cell->reason, sizeof cell->reason, err.text);
@@ -316,6 +333,12 @@ int main(int argc, char **argv)
     }
     if (options.check_config) {
         return 0;
+    }
+    launcher.config.rootless = options.rootless;
+    if (geteuid() != 0 && !options.rootless && !(launcher.config.require & AL_LAYER_OWN_UID) &&
+        al_rootless_enter(argc, argv, &err) < 0)
+    {
+        al_err_copy_text(launcher.no_root, sizeof launcher.no_root, err.text);
     }
     if (clean_process(options.socket) < 0) {
         al_log_error("cannot set up: %s", strerror(errno));

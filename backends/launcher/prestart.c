@@ -57,7 +57,8 @@ static const char compile_script[] =
 
 /* Without its bytecode python compiles the script in each cell, which takes it a sixth of its whole
  * start and leaves traces. That is no reason to be without cells, though. */
-static void install_bytecode(const char *root, const struct al_runtime *python)
+static void install_bytecode(const char *root, const struct al_cells_config *config,
+                             const struct al_runtime *python)
 {
     static const char start[] = PYTHON_CACHE "/";
     char text[BYTECODE_BYTES];
@@ -70,7 +71,7 @@ static void install_bytecode(const char *root, const struct al_runtime *python)
                           (char *)PYTHON_SCRIPT,
                           (char *)al_prestart_python,
                           NULL};
-    ssize_t n = al_runtime_ask(argv, text, sizeof text);
+    ssize_t n = al_runtime_ask(config, argv, text, sizeof text);
     if (n <= 0 || strncmp(text, start, strlen(start)) != 0 || strchr(text + strlen(start), '/')) {
         return;
     }
@@ -96,7 +97,7 @@ int al_prestart_install(const char *root, const struct al_cells_config *config, 
                 : write_file(root, NODE_SCRIPT, al_prestart_node, strlen(al_prestart_node), err);
     for (size_t i = 0; i < config->n_runtimes && rc == 0 && config->prestarted > 0; i++) {
         if (config->runtimes[i].prestart == AL_PRESTART_PYTHON) {
-            install_bytecode(root, &config->runtimes[i]);
+            install_bytecode(root, config, &config->runtimes[i]);
         }
     }
     return rc;

@@ -56,7 +56,9 @@ static int become_user(const struct al_cell_plan *plan, struct al_err *err)
 {
     bool native = plan->kind == AL_CELL_NATIVE;
     int rc = al_child_drop_bounding_set(err);
-    rc = rc < 0 ? rc : al_child_become(native ? al_rootfs_cell_uid() : plan->program_uid, err);
+    rc = rc < 0 ? rc
+                : al_child_become(native ? al_rootfs_cell_uid() : plan->program_uid,
+                                  plan->config->rootless, err);
     rc = rc < 0 ? rc : al_child_drop_capabilities(err);
     /* Processes of a compile step have the same uid, and what is open here leads to the host. */
     prctl(PR_SET_DUMPABLE, al_barrier_is_on(AL_BARRIER_DUMPABLE) ? 0 : 1);
@@ -118,16 +120,19 @@ static int set_common_limits(struct al_err *err)
 
 /* What stands in for a layer that is missing: each process may have that much data of its own, and
  * the job's user that many processes. */
-static int set_substitutes(pid_t pid, const struct al_quotas *q, uint32_t layers,
+static int set_substitutes(pid_t pid, const struct al_cell_plan *plan, const struct al_quotas *q,
                            struct al_err *err)
 {
+    uint32_t layers = plan->cgroups->layers;
+    uint32_t inits = plan->config->rootless; /* of the same user */
     const struct limit data = {RLIMIT_DATA, "RLIMIT_DATA", (uint64_t)q->memory_mb << 20};
-    const struct limit processes = {RLIMIT_NPROC, "RLIMIT_NPROC", q->pids};
+    const struct limit processes = {RLIMIT_NPROC, "RLIMIT_NPROC", q->pids + inits};
     int rc = layers & AL_LAYER_CGROUP_MEMORY ? 0 : set_limits(pid, &data, 1, err);
     return rc < 0 || layers & AL_LAYER_CGROUP_PIDS ? rc : set_limits(pid, &processes, 1, err);
 }
 
-static int set_job_limits(pid_t pid, const struct al_quotas *q, uint32_t layers, struct al_err *err)
+static int set_job_limits(pid_t pid, const struct al_cell_plan *plan, const struct al_quotas *q,
+                          struct al_err *err)
 {
     const uint64_t cpu_s = (uint64_t)(q->cpu_ms + 999) / 1000 + 1; /* behind the cgroup's count */
     const struct limit limits[] = {
@@ -136,7 +141,7 @@ static int set_job_limits(pid_t pid, const struct al_quotas *q, uint32_t layers,
         {RLIMIT_NOFILE, "RLIMIT_NOFILE", q->open_files},
     };
     int rc = set_limits(pid, limits, sizeof limits / sizeof limits[0], err);
-    return rc < 0 ? rc : set_substitutes(pid, q, layers, err);
+    return rc < 0 ? rc : set_substitutes(pid, plan, q, err);
 }
 
 /* Nothing of the launcher's own surroundings may reach the program. Of the signals, SIGPIPE is the
@@ -347,8 +352,8 @@ static int settle(struct al_program *p, int ready_fd, const int fds[AL_IO_FDS_MA
         rc = install_stdio(fds + AL_STAGE_STDIN, err);
     }
     return rc < 0 ? rc
-                  : set_job_limits(setter ? p->plan->interpreter : 0, &p->assignment.spawn.quotas,
-                                   p->plan->cgroups->layers, err);
+                  : set_job_limits(setter ? p->plan->interpreter : 0, p->plan,
+                                   &p->assignment.spawn.quotas, err);
 }
 
 /* Its program comes later, so it starts with the folder and the environment that most programs ask

@@ -271,7 +271,7 @@ static int mask_proc(struct al_err *err)
     return 0;
 }
 
-int al_rootfs_enter(uint32_t disk_mb, struct al_err *err)
+int al_rootfs_enter(uid_t uid, uint32_t disk_mb, struct al_err *err)
 {
     /* A bind of its own: a mount that came along with the namespace cannot be pivoted to. */
     int rc = do_mount(AL_ROOT_DIR, AL_ROOT_DIR, NULL, MS_BIND | MS_REC, NULL, err);
@@ -296,7 +296,7 @@ int al_rootfs_enter(uint32_t disk_mb, struct al_err *err)
         return rc;
     }
     /* Its root stays mounted, closed to the program: an unmount would wait for every CPU. */
-    rc = mount_disk("/.disk", 0, 0700, disk_mb, err);
+    rc = mount_disk("/.disk", uid, 0700, disk_mb, err);
     rc = rc < 0 ? rc : bind_disk("work", "/sandbox", 0755, err);
     rc = rc < 0 ? rc : bind_disk("tmp", "/tmp", 01777, err);
     rc = rc < 0 ? rc : bind_disk("shm", "/dev/shm", 01777, err);

@@ -32,7 +32,7 @@ int al_rootfs_prepare(const struct al_cells_config *config, struct al_err *err);
 
 /* In a native cell's init, with all capabilities in its namespaces: mounts and pivot. The job's
  * tmpfs is bounded by disk_mb. */
-int al_rootfs_enter(uint32_t disk_mb, struct al_err *err);
+int al_rootfs_enter(uid_t uid, uint32_t disk_mb, struct al_err *err);
 
 /* In a local cell's init, still with the host's ids: /proc, and the temporary folder as a tmpfs for
  * `uid`. */

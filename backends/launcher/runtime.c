@@ -18,14 +18,20 @@
 #define NOBODY 65534
 #define ASK_MS 5000
 
-static _Noreturn void exec_as_nobody(char *const argv[], int out)
+/* Without root there is nobody else to become. */
+static int lose_root(bool rootless, struct al_err *err)
+{
+    return rootless ? al_child_drop_capabilities(err) : al_child_become(NOBODY, false, err);
+}
+
+static _Noreturn void exec_as_nobody(char *const argv[], bool rootless, int out)
 {
     struct al_err err = {0};
     int keep[] = {out};
     al_child_keep_fds(keep, 1);
     int null = open("/dev/null", O_RDWR); /* becomes fd 0 */
     if (null != 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0 ||
-        (geteuid() == 0 && al_child_become(NOBODY, &err) < 0))
+        (geteuid() == 0 && lose_root(rootless, &err) < 0))
     {
         _exit(126);
     }
@@ -34,7 +40,8 @@ static _Noreturn void exec_as_nobody(char *const argv[], int out)
     _exit(127);
 }
 
-ssize_t al_runtime_ask(char *const argv[], char *ret, size_t size)
+ssize_t al_runtime_ask(const struct al_cells_config *config, char *const argv[], char *ret,
+                       size_t size)
 {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) < 0) {
@@ -42,7 +49,7 @@ ssize_t al_runtime_ask(char *const argv[], char *ret, size_t size)
     }
     pid_t pid = fork();
     if (pid == 0) {
-        exec_as_nobody(argv, fds[1]);
+        exec_as_nobody(argv, config->rootless, fds[1]);
     }
     close(fds[1]);
     al_auto_close int in = fds[0];
@@ -84,14 +91,15 @@ static bool pick_version(const char *text, char *ret, size_t size)
     return false;
 }
 
-static bool version_of(const char *program, char *ret, size_t size)
+static bool version_of(const struct al_cells_config *config, const char *program, char *ret,
+                       size_t size)
 {
     char text[512];
     char *const argv[] = {(char *)program, (char *)"--version", NULL};
     if (access(program, X_OK) < 0) {
         return false;
     }
-    if (al_runtime_ask(argv, text, sizeof text) <= 0 || !pick_version(text, ret, size)) {
+    if (al_runtime_ask(config, argv, text, sizeof text) <= 0 || !pick_version(text, ret, size)) {
         snprintf(ret, size, "unknown");
     }
     return true;
@@ -100,15 +108,15 @@ static bool version_of(const char *program, char *ret, size_t size)
 /* A language that is compiled for an interpreter has two versions that matter:
  * "COMPILER+INTERPRETER.VERSION". What is compiled to a program has its compiler's. Returns the
  * program that is missing, or NULL. */
-static const char *probe(struct al_runtime *rt)
+static const char *probe(const struct al_cells_config *config, struct al_runtime *rt)
 {
     char run[AL_RUNTIME_NAME_MAX] = "unknown", compile[AL_RUNTIME_NAME_MAX];
     const char *program = rt->argv.word[0];
     bool interpreted = program[0] == '/'; /* else a file of the job's */
-    if (interpreted && !version_of(program, run, sizeof run)) {
+    if (interpreted && !version_of(config, program, run, sizeof run)) {
         return program;
     }
-    if (rt->compile.n > 0 && !version_of(rt->compile.word[0], compile, sizeof compile)) {
+    if (rt->compile.n > 0 && !version_of(config, rt->compile.word[0], compile, sizeof compile)) {
         return rt->compile.word[0];
     }
     if (rt->info.version[0] != '\0') {
@@ -127,7 +135,7 @@ void al_runtimes_probe(struct al_cells_config *config)
 {
     size_t kept = 0;
     for (size_t i = 0; i < config->n_runtimes; i++) {
-        const char *missing = probe(&config->runtimes[i]);
+        const char *missing = probe(config, &config->runtimes[i]);
         if (missing) {
             al_log_warn("runtime %s is left out: %s cannot be executed",
                         config->runtimes[i].info.name, missing);

@@ -6,10 +6,11 @@
 
 #include "backends/launcher/config.h"
 
-/* Runs a program as nobody, for at most five seconds, and returns how many bytes of what it prints,
- * to either stream, are in `ret`: at most size-1, a NUL behind them. -errno when it cannot be run
- * at all. */
-ssize_t al_runtime_ask(char *const argv[], char *ret, size_t size);
+/* Runs a program as nobody (without root, as the user that there is), for at most five seconds, and
+ * returns how many bytes of what it prints, to either stream, are in `ret`: at most size-1, a NUL
+ * behind them. -errno when it cannot be run at all. */
+ssize_t al_runtime_ask(const struct al_cells_config *config, char *const argv[], char *ret,
+                       size_t size);
 
 /* Runs `interpreter --version` of each runtime (as nobody, at most five seconds each) where the
  * configuration gives no version, and leaves out those whose programs are missing; each of them is
