@@ -4,6 +4,21 @@
 #include "backends/launcher/collect.h"
 #include "backends/launcher/job_internal.h"
 
+#define ROOM_MB 8
+
+/* The program's files may fill its memory limit: the collector needs some of its own. Without it a
+ * full group kills the collector now and then, and artifacts are missing. */
+static void make_room(const struct al_job *job)
+{
+    const struct al_cgroups *cgroups = job->jobs->cgroups;
+    struct al_quotas quotas = job->assignment.spawn.quotas;
+    struct al_err err = {0};
+    quotas.memory_mb += ROOM_MB;
+    if (cgroups->ops->limit(cgroups, job->name, &quotas, &err) < 0) {
+        al_log_warn("no room for the collector: %s", err.text);
+    }
+}
+
 /* What became of the program stays, whatever becomes of its artifacts; airlockd sees for itself
  * that they are missing. */
 void al_job_start_collector(struct al_job *job)
@@ -11,6 +26,7 @@ void al_job_start_collector(struct al_job *job)
     struct al_err err = {0};
     int64_t now_ns = al_now_ns();
     al_job_read_usage(job);
+    make_room(job);
     job->collect_deadline_ns = now_ns + AL_COLLECT_MAX_NS;
     al_job_arm_timer(job, now_ns + AL_STRAY_CHECK_NS);
     if (al_job_start_next(job, AL_STAGE_COLLECT, &err) < 0) {
