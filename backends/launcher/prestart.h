@@ -10,6 +10,8 @@
  *   Py_GetArgcArgv and Py_GetPath.
  * - The process is older than the job, so that clocks which count from its start have gone on.
  * - What python's garbage collector has counted.
+ * - Before node 20: process.moduleLoadList, and that the pool of small Buffers is begun.
+ *
  * The rest is as if it had been started for the job, hash seed and address layout fresh for each.
  */
 #pragma once
