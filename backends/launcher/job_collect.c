@@ -4,7 +4,7 @@
 #include "backends/launcher/collect.h"
 #include "backends/launcher/job_internal.h"
 
-#define ROOM_MB 8
+#define ROOM_MB 32
 
 /* The program's files may fill its memory limit: the collector needs some of its own. Without it a
  * full group kills the collector now and then, and artifacts are missing. */

@@ -106,8 +106,9 @@ def interrupt_goes_to_the_program():
 
 @check
 def stopping_and_going_on():
-    code = "bash -mc 'cat; echo back; fg >/dev/null; echo end'"
+    code = "bash -mc 'echo ready; cat; echo back; fg >/dev/null; echo end'"
     with Terminal(code) as t:
+        t.expect("ready\r\n")
         t.type("one\r")
         t.expect("one\r\none\r\n")
         t.type("\x1a")
