@@ -76,14 +76,15 @@ static void review(struct al_pools *pools)
     }
 }
 
-static void make_one(struct al_jobs *jobs, struct al_pool *pool)
+static bool make_one(struct al_jobs *jobs, struct al_pool *pool)
 {
     struct al_err err = {0};
     struct al_job *job = al_job_create(jobs, AL_CELL_NATIVE, &jobs->usual, pool->runtime, &err);
-    if (job) { /* else the next job meets the same and tells its caller */
+    if (job) {
         job->waiting = true;
         pool->waiting[pool->n++] = job;
     }
+    return job != NULL;
 }
 
 static bool are_low(const struct al_pools *pools)
@@ -110,8 +111,8 @@ static void on_timer(struct al_source *source)
     }
     struct al_pool *pool = find_hungriest(pools);
     bool later = jobs->n_running > 0 && !are_low(pools);
-    if (pool && !later) {
-        make_one(jobs, pool);
+    if (pool && !later && !make_one(jobs, pool)) {
+        return; /* the next job meets the same, tells its caller, and sets the timer again */
     }
     if (find_hungriest(pools)) {
         arm(pools, later ? REFILL_CALM_NS : REFILL_NS);

@@ -92,7 +92,7 @@ static void hostile_globs(struct al_job_spec *s)
     for (size_t i = 0; i < 254; i += 2) {
         memcpy(glob + i, "*a", 2);
     }
-    strcpy(glob + 254, "b");
+    memcpy(glob + 254, "b", 2);
     for (size_t i = 0; i < AL_ARTIFACT_GLOBS_MAX; i++) {
         globs[i] = glob;
     }
