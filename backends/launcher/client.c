@@ -164,7 +164,7 @@ static int send_spawn(struct al_launcher *l, enum al_cell_kind kind, const struc
         return al_err_errno(err, -bundle, "cannot pack the job");
     }
     struct al_msg_spawn m = {
-        .kind = kind, .may_be_prestarted = al_job_may_be_prestarted(spec), .quotas = spec->quotas};
+        .kind = kind, .may_prestart = al_job_may_prestart(spec), .quotas = spec->quotas};
     m.terminal = spec->terminal;
     m.quotas.artifact_bytes = spec->n_artifacts > 0 ? spec->quotas.artifact_bytes : 0;
     snprintf(m.job_id, sizeof m.job_id, "%s", spec->job_id);

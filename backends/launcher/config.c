@@ -29,6 +29,7 @@ static const char builtin[] = "[cells]\n"
                               "output_file = main.js\n"
                               "[runtime bash]\n"
                               "argv = /bin/bash {code}\n"
+                              "prestart = bash\n"
                               "code_file = main.sh\n";
 
 struct parse {

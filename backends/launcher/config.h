@@ -23,13 +23,6 @@ struct al_words {
     size_t n;
 };
 
-/* How an interpreter is made to start ahead of its program; see prestart.h. */
-enum al_prestart {
-    AL_PRESTART_NONE,
-    AL_PRESTART_PYTHON,
-    AL_PRESTART_NODE,
-};
-
 #define AL_RUNTIME_NONE (-1) /* where an index of a runtime may be missing */
 
 struct al_runtime {

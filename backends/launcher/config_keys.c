@@ -192,7 +192,7 @@ static int set_aliases(struct setting *set, const struct al_cells_key *key, void
 static int set_prestart(struct setting *set, const struct al_cells_key *key, void *at,
                         const char *value)
 {
-    static const char *const names[] = {"none", "python", "node"};
+    static const char *const names[] = {"none", "python", "node", "bash"};
     (void)key;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(value, names[i]) == 0) {
@@ -200,7 +200,7 @@ static int set_prestart(struct setting *set, const struct al_cells_key *key, voi
             return 0;
         }
     }
-    return fail(set->err, "not a way to start an interpreter ahead", "none, python, node");
+    return fail(set->err, "not a way to start an interpreter ahead", "none, python, node, bash");
 }
 
 /* The layer of that name as a bit, 0 when there is none. */

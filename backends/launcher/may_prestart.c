@@ -10,6 +10,8 @@
 #define OPEN_FILES_MIN 64
 #define CPU_MIN_MS     500
 
+#define BASH_ENV_BYTES_MAX 4096 /* it reads them byte by byte */
+
 /* What the dynamic linker, libc, OpenSSL and the interpreters read when they start. A name that
  * ends with '*' stands for all that begin with it. */
 static const char *const read_at_start[] = {
@@ -19,12 +21,25 @@ static const char *const read_at_start[] = {
     "ICU_*",  "_*",      "TMP",      "TEMP",     "RESOLV_*", "XDG_*",   "GETCONF*",
 };
 
-static bool is_read_at_start(const char *name)
+/* What bash reads when it starts, or does not let a script set as it takes it from its environment.
+ */
+static const char *const special_to_bash[] = {
+    "BASH*",   "CDPATH",   "CHILD_MAX",  "COMP*",      "COPROC",   "DIRSTACK",    "EMACS",
+    "ENV",     "EPOCH*",   "EUID",       "EXECIGNORE", "FCEDIT",   "FIGNORE",     "FUNC*",
+    "GLOB*",   "GROUPS",   "HIST*",      "hist*",      "HOST*",    "IFS",         "IGNOREEOF",
+    "INPUTRC", "INSIDE_*", "LINENO",     "LINES",      "MACHTYPE", "MAIL*",       "MAPFILE",
+    "OLDPWD",  "OPT*",     "OSTYPE",     "PIPE*",      "POSIX*",   "PPID",        "PROMPT*",
+    "PS*",     "PWD",      "RANDOM",     "READLINE_*", "REPLY",    "SECONDS",     "SHELL*",
+    "SHLVL",   "SRANDOM",  "TIMEFORMAT", "TMOUT",      "UID",      "auto_resume",
+};
+
+#define LENGTH(array) (sizeof(array) / sizeof(array)[0])
+
+static bool is_listed(const char *name, const char *const *patterns, size_t n_patterns)
 {
-    for (size_t i = 0; i < sizeof read_at_start / sizeof read_at_start[0]; i++) {
-        const char *pattern = read_at_start[i];
-        size_t n = strcspn(pattern, "*");
-        if (strncmp(name, pattern, n) == 0 && (pattern[n] == '*' || name[n] == '\0')) {
+    for (size_t i = 0; i < n_patterns; i++) {
+        size_t n = strcspn(patterns[i], "*");
+        if (strncmp(name, patterns[i], n) == 0 && (patterns[i][n] == '*' || name[n] == '\0')) {
             return true;
         }
     }
@@ -37,7 +52,7 @@ static bool is_looked_for_at_start(const char *path)
     return strncmp(path, ".local/", 7) == 0;
 }
 
-bool al_job_may_be_prestarted(const struct al_job_spec *spec)
+static bool none_can_tell(const struct al_job_spec *spec)
 {
     const struct al_quotas *q = &spec->quotas;
     if (spec->terminal.rows > 0 || strcmp(spec->workdir, AL_WORKDIR_DEFAULT) != 0 ||
@@ -47,7 +62,7 @@ bool al_job_may_be_prestarted(const struct al_job_spec *spec)
         return false;
     }
     for (size_t i = 0; i < spec->n_env; i++) {
-        if (is_read_at_start(spec->env[i].name)) {
+        if (is_listed(spec->env[i].name, read_at_start, LENGTH(read_at_start))) {
             return false;
         }
     }
@@ -57,4 +72,34 @@ bool al_job_may_be_prestarted(const struct al_job_spec *spec)
         }
     }
     return true;
+}
+
+/* A variable of another name goes through bash to the programs that it starts. */
+static bool is_name_in_bash(const char *name)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+    return name[0] && name[strspn(name, letters)] == '\0' && (name[0] < '0' || name[0] > '9');
+}
+
+static bool bash_can_not_tell(const struct al_job_spec *spec)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < spec->n_env; i++) {
+        const struct al_env *env = &spec->env[i];
+        bytes += strlen(env->name) + strlen(env->value);
+        if (!is_name_in_bash(env->name) ||
+            is_listed(env->name, special_to_bash, LENGTH(special_to_bash))) {
+            return false;
+        }
+    }
+    return spec->n_args == 0 && bytes <= BASH_ENV_BYTES_MAX;
+}
+
+uint32_t al_job_may_prestart(const struct al_job_spec *spec)
+{
+    if (!none_can_tell(spec)) {
+        return 0;
+    }
+    return 1u << AL_PRESTART_PYTHON | 1u << AL_PRESTART_NODE |
+           (bash_can_not_tell(spec) ? 1u << AL_PRESTART_BASH : 0);
 }

@@ -212,7 +212,7 @@ size_t al_msg_encode_spawn(const struct al_msg_spawn *m, void *data)
     put_string(&w, m->workdir, sizeof m->workdir);
     put_u32(&w, m->terminal.rows);
     put_u32(&w, m->terminal.cols);
-    put_u32(&w, m->may_be_prestarted);
+    put_u32(&w, m->may_prestart);
     put_u64(&w, (uint64_t)q->cpu_ms);
     put_u64(&w, (uint64_t)q->wall_ms);
     put_u32(&w, q->memory_mb);
@@ -235,7 +235,7 @@ int al_msg_decode_spawn(const void *data, size_t len, struct al_msg_spawn *m)
     get_string(&r, m->workdir, sizeof m->workdir);
     m->terminal.rows = (uint16_t)get_u32(&r, 0, UINT16_MAX);
     m->terminal.cols = (uint16_t)get_u32(&r, 0, UINT16_MAX);
-    m->may_be_prestarted = get_bool(&r);
+    m->may_prestart = get_u32(&r, 0, (1u << AL_PRESTART_KINDS) - 1);
     q->cpu_ms = (int64_t)get_u64(&r, 1, TIME_US_MAX / 1000);
     q->wall_ms = (int64_t)get_u64(&r, 1, TIME_US_MAX / 1000);
     q->memory_mb = get_u32(&r, 1, UINT32_MAX);

@@ -67,13 +67,22 @@ struct al_msg_hello {
     struct al_msg_runtime runtimes[AL_RUNTIMES_MAX];
 };
 
+/* How an interpreter is made to start ahead of its program; see prestart.h. */
+enum al_prestart {
+    AL_PRESTART_NONE,
+    AL_PRESTART_PYTHON,
+    AL_PRESTART_NODE,
+    AL_PRESTART_BASH,
+    AL_PRESTART_KINDS,
+};
+
 struct al_msg_spawn {
     enum al_cell_kind kind;
     char job_id[AL_JOB_ID_LEN + 1];
     char runtime[AL_RUNTIME_NAME_MAX * 2]; /* exact name@version */
     char workdir[AL_WORKDIR_MAX];
     struct al_terminal_size terminal;
-    bool may_be_prestarted; /* the program cannot tell an interpreter that was started ahead */
+    uint32_t may_prestart; /* 1 << enum al_prestart: the program could not tell such a one */
     /* output_bytes is airlockd's business and not sent; artifact_bytes is 0 when no artifacts are
      * wanted, and there is a pipe for them otherwise. */
     struct al_quotas quotas;

@@ -161,6 +161,12 @@ static struct al_job *take_from(struct al_pools *pools, struct al_pool *pool,
     return NULL;
 }
 
+static bool may_prestart(const struct al_jobs *jobs, const struct al_msg_spawn *spawn,
+                         int32_t runtime)
+{
+    return spawn->may_prestart & 1u << jobs->config->runtimes[runtime].prestart;
+}
+
 struct al_job *al_pools_take(struct al_jobs *jobs, const struct al_msg_spawn *spawn,
                              int32_t runtime)
 {
@@ -170,7 +176,8 @@ struct al_job *al_pools_take(struct al_jobs *jobs, const struct al_msg_spawn *sp
     for (uint32_t i = pools->n; i-- > 0 && !job;) { /* the bare ones come last */
         struct al_pool *pool = &pools->pool[i];
         if (pool->runtime == AL_RUNTIME_NONE ||
-            (pool->runtime == runtime && spawn->may_be_prestarted)) {
+            (pool->runtime == runtime && may_prestart(jobs, spawn, runtime)))
+        {
             job = take_from(pools, pool, &spawn->quotas);
         }
     }

@@ -18,6 +18,7 @@
 #define START_FD    63
 #define START_BYTES (2u << 20) /* as much as exec would take */
 
+#define BASH_SCRIPT    AL_PRESTART_DIR "/bash.sh"
 #define NODE_SCRIPT    AL_PRESTART_DIR "/node.js"
 #define PYTHON_DIR     AL_PRESTART_DIR "/python"
 #define PYTHON_SCRIPT  PYTHON_DIR "/sitecustomize.py"
@@ -32,6 +33,7 @@
 
 EMBED(al_prestart_python, "backends/launcher/prestart/python.py");
 EMBED(al_prestart_node, "backends/launcher/prestart/node.js");
+EMBED(al_prestart_bash, "backends/launcher/prestart/bash.sh");
 
 static int write_file(const char *root, const char *path, const void *data, size_t n,
                       struct al_err *err)
@@ -92,9 +94,17 @@ int al_prestart_install(const char *root, const struct al_cells_config *config, 
             return al_err_errno(err, errno, "mkdir %s", full);
         }
     }
-    int rc = write_file(root, PYTHON_SCRIPT, al_prestart_python, strlen(al_prestart_python), err);
-    rc = rc < 0 ? rc
-                : write_file(root, NODE_SCRIPT, al_prestart_node, strlen(al_prestart_node), err);
+    const struct {
+        const char *path, *text;
+    } scripts[] = {
+        {PYTHON_SCRIPT, al_prestart_python},
+        {NODE_SCRIPT, al_prestart_node},
+        {BASH_SCRIPT, al_prestart_bash},
+    };
+    int rc = 0;
+    for (size_t i = 0; i < sizeof scripts / sizeof scripts[0] && rc == 0; i++) {
+        rc = write_file(root, scripts[i].path, scripts[i].text, strlen(scripts[i].text), err);
+    }
     for (size_t i = 0; i < config->n_runtimes && rc == 0 && config->prestarted > 0; i++) {
         if (config->runtimes[i].prestart == AL_PRESTART_PYTHON) {
             install_bytecode(root, config, &config->runtimes[i]);
@@ -118,6 +128,13 @@ static int place_start_pipe(int start_fd, int *status_fd, struct al_err *err)
     return 0;
 }
 
+static int name_script(struct al_program *p, const char *variable, const char *script,
+                       struct al_err *err)
+{
+    return al_program_add_env(p, variable, script) < 0 ? al_err_errno(err, ENOMEM, "environment")
+                                                       : 0;
+}
+
 int al_prestart_prepare(struct al_program *p, const char **argv, size_t n, int *status_fd,
                         struct al_err *err)
 {
@@ -126,9 +143,10 @@ int al_prestart_prepare(struct al_program *p, const char **argv, size_t n, int *
         return rc;
     }
     if (p->runtime->prestart == AL_PRESTART_PYTHON) {
-        return al_program_add_env(p, "PYTHONPATH", PYTHON_DIR) < 0
-                   ? al_err_errno(err, ENOMEM, "environment")
-                   : 0;
+        return name_script(p, "PYTHONPATH", PYTHON_DIR, err);
+    }
+    if (p->runtime->prestart == AL_PRESTART_BASH) {
+        return name_script(p, "BASH_ENV", BASH_SCRIPT, err);
     }
     if (chdir(AL_PRESTART_DIR) < 0) { /* the script goes to the program's folder */
         return al_err_errno(err, errno, "chdir %s", AL_PRESTART_DIR);
@@ -139,14 +157,14 @@ int al_prestart_prepare(struct al_program *p, const char **argv, size_t n, int *
     return 0;
 }
 
-/* The whole length, the number of arguments, they, and NAME=VALUE; each text ends with a NUL. */
+/* The whole length in ten digits, the number of arguments, that of variables, the arguments, and
+ * NAME=VALUE; each text ends with a NUL. */
 static int pack(const struct al_program *p, struct al_buf *buf)
 {
-    char count[32];
-    uint64_t len = 0;
-    int rc = al_buf_append(buf, &len, sizeof len);
-    snprintf(count, sizeof count, "%zu", p->n_args);
-    rc = rc < 0 ? rc : al_buf_append(buf, count, strlen(count) + 1);
+    char counts[64], len[11] = "";
+    int n = snprintf(counts, sizeof counts, "%zu%c%zu", p->n_args, '\0', p->n_env);
+    int rc = al_buf_append(buf, len, sizeof len);
+    rc = rc < 0 ? rc : al_buf_append(buf, counts, (size_t)n + 1);
     for (size_t i = 0; rc == 0 && i < p->n_args; i++) {
         rc = al_buf_append(buf, p->args[i], strlen(p->args[i]) + 1);
     }
@@ -154,8 +172,8 @@ static int pack(const struct al_program *p, struct al_buf *buf)
         rc = al_buf_append(buf, p->env[i], strlen(p->env[i]) + 1);
     }
     if (rc == 0) {
-        len = buf->len;
-        memcpy(buf->data, &len, sizeof len);
+        snprintf(len, sizeof len, "%010zu", buf->len);
+        memcpy(buf->data, len, sizeof len);
     }
     return rc;
 }

@@ -78,7 +78,7 @@ static void enter(struct field *field, const char *language, const char *what,
 
 static bool is_prestarted(const char *language)
 {
-    return strcmp(language, "python") == 0 || strcmp(language, "javascript") == 0;
+    return strcmp(language, "typescript") != 0;
 }
 
 static void set_up(struct field *field, struct al_bench *bench,
@@ -126,7 +126,7 @@ static void run_paced(struct al_bench *bench, const struct al_bench_program *pro
             0.4, ratio(&f.who[1], &f.who[0]));
     aim_for(bench, language, "python", "python, prepared cell / plain spawn, paced", 1.2,
             ratio(&f.who[f.n - 1], &f.who[0]));
-    aim_for(bench, language, "bash", "bash, prepared cell / plain spawn, paced", 1.5,
+    aim_for(bench, language, "bash", "bash / plain spawn, paced", 1.5,
             ratio(&f.who[1], &f.who[0]));
     finish(f.who, f.n);
 }

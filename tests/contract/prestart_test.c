@@ -31,6 +31,7 @@
 #define GONE_MS   2000
 #define FILE_MB   40
 #define NO_ANSWER (-1)
+#define ANY_KIND  ((1u << AL_PRESTART_KINDS) - 1)
 
 /* --- who waits --- */
 
@@ -94,7 +95,7 @@ static struct waiting look(const struct raw_launcher *l)
 static struct al_msg_spawn message(void)
 {
     struct al_msg_spawn m = raw_message(AL_CELL_NATIVE, "python");
-    m.may_be_prestarted = true;
+    m.may_prestart = ANY_KIND;
     return m;
 }
 
@@ -388,7 +389,7 @@ static void test_bundle(void **state)
     for (int64_t end_ms = al_now_ms() + WAIT_MS; !(had[0] && had[1]) && al_now_ms() < end_ms;) {
         struct al_msg_spawn m = message();
         struct al_msg_exit e;
-        m.may_be_prestarted = !had[1];
+        m.may_prestart = had[1] ? 0 : ANY_KIND;
         m.quotas.disk_mb = row->disk_mb;
         m.quotas.file_size_mb = FILE_MB;
         al_auto_close int control = send_bundle(&l, row, &m);
@@ -432,7 +433,7 @@ static void measure(const struct raw_launcher *l, bool ahead, const char *code,
     for (int64_t end_ms = al_now_ms() + 2 * WAIT_MS; left > 0 && al_now_ms() < end_ms;) {
         struct al_msg_spawn m = message();
         struct al_msg_exit e;
-        m.may_be_prestarted = ahead;
+        m.may_prestart = ahead ? ANY_KIND : 0;
         assert_int_not_equal(run(l, &m, code, &e), NO_ANSWER);
         if (e.prestarted == ahead) {
             ret->cpu_us = e.cpu_us < ret->cpu_us ? e.cpu_us : ret->cpu_us;

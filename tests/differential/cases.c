@@ -204,7 +204,7 @@ static void set_quota(const struct place *at, const struct line *l, struct test_
 /* Behind the program, which is known only when its case ends. */
 static void append_comments(const struct place *at, struct test_case *c, size_t n)
 {
-    const char *line = strcmp(c->language, "python") == 0 ? "# filler\n" : "// filler\n";
+    const char *line = strcmp(c->language, "javascript") == 0 ? "// filler\n" : "# filler\n";
     char *text = allocate(at, c->code.len + n + 1);
     char *to = mempcpy(text, c->code.data, c->code.len);
     *to++ = '\n';

@@ -10,7 +10,7 @@
   const read = (fs) => {
     let data = Buffer.alloc(65536); // alloc, and all that is larger than the pool's part, is its own
     let length = 0;
-    while (length < 8 || length < Number(data.readBigUInt64LE(0))) {
+    while (length < 11 || length < Number(data.toString('latin1', 0, 10))) {
       if (length === data.length) {
         const larger = Buffer.alloc(2 * length);
         data.copy(larger);
@@ -23,14 +23,14 @@
       length += n;
     }
     fs.closeSync(START_FD);
-    return data.toString('utf8', 8, length).split('\0').slice(0, -1);
+    return data.toString('utf8', 11, length).split('\0').slice(0, -1);
   };
 
   const start = () => {
     const words = read(require('fs'));
     const n = Number(words[0]);
-    process.argv.push(...words.slice(1, 1 + n));
-    for (const pair of words.slice(1 + n)) {
+    process.argv.push(...words.slice(2, 2 + n));
+    for (const pair of words.slice(2 + n)) {
       const at = pair.indexOf('=');
       process.env[pair.slice(0, at)] = pair.slice(at + 1);
     }

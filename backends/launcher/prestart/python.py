@@ -9,21 +9,21 @@ START_FD = 63
 
 def read_start():
     data = b""
-    while len(data) < 8 or len(data) < int.from_bytes(data[:8], "little"):
+    while len(data) < 11 or len(data) < int(data[:10]):
         part = os.read(START_FD, 65536)
         if not part:
             os._exit(125)  # whoever should have said it is gone
         data += part
     os.close(START_FD)
-    return data[8:].split(b"\0")[:-1]
+    return data[11:].split(b"\0")[:-1]
 
 
 def start():
     words = [os.fsdecode(word) for word in read_start()]
     n = int(words[0])
-    sys.argv += words[1 : 1 + n]
-    sys.orig_argv += words[1 : 1 + n]
-    for pair in words[1 + n :]:
+    sys.argv += words[2 : 2 + n]
+    sys.orig_argv += words[2 : 2 + n]
+    for pair in words[2 + n :]:
         name, _, value = pair.partition("=")
         os.environ[name] = value
 
