@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/bench/contest.h"
+#include "tests/bench/keys.h"
 #include "tests/bench/phases.h"
 #include "tests/bench/plain.h"
 #include "tests/bench/rpc.h"
@@ -126,8 +127,7 @@ static void run_paced(struct al_bench *bench, const struct al_bench_program *pro
             0.4, ratio(&f.who[1], &f.who[0]));
     aim_for(bench, language, "python", "python, prepared cell / plain spawn, paced", 1.2,
             ratio(&f.who[f.n - 1], &f.who[0]));
-    aim_for(bench, language, "bash", "bash / plain spawn, paced", 1.5,
-            ratio(&f.who[1], &f.who[0]));
+    aim_for(bench, language, "bash", "bash / plain spawn, paced", 1.5, ratio(&f.who[1], &f.who[0]));
     finish(f.who, f.n);
 }
 
@@ -199,6 +199,26 @@ void al_cases_echo(struct al_bench *bench)
     run_echo_with(bench, 16);
 }
 
+void al_cases_keys(struct al_bench *bench)
+{
+    struct al_bench_keys *kernel = al_bench_keys_create(
+        bench->client, "stty -icanon echo; printf ready; exec cat >/dev/null\n");
+    struct al_bench_keys *program =
+        al_bench_keys_create(bench->client, "stty raw -echo; printf ready; exec cat\n");
+    struct al_contestant who[] = {
+        {.name = "unary floor, 16 bytes", .once = al_floor_echo, .arg = bench->floor},
+        {.name = "key stroke, echoed by the terminal", .once = al_bench_keys_type, .arg = kernel},
+        {.name = "key stroke, echoed by a program", .once = al_bench_keys_type, .arg = program},
+    };
+    struct al_contest contest = {.threads = 1, .rounds = 40, .turn = 50};
+    run(bench, contest, who, 3);
+    add_aim(bench, "key stroke, echoed by the terminal / unary floor", 3, ratio(&who[1], &who[0]));
+    add_aim(bench, "key stroke, echoed by a program / unary floor", 3, ratio(&who[2], &who[0]));
+    al_bench_keys_destroy(kernel);
+    al_bench_keys_destroy(program);
+    finish(who, 3);
+}
+
 static void stream_floor(void *arg, unsigned worker)
 {
     (void)worker;
@@ -227,7 +247,7 @@ void al_cases_stream(struct al_bench *bench)
     for (size_t i = 0; i < n; i++) {
         al_table_row_bytes(&who[i], STREAM_BYTES, i > 0 ? &who[0] : NULL);
     }
-    add_aim(bench, "native Stream of head / streaming floor", -1.0 / 3,
-            1 / ratio(&who[1], &who[0]));
+    add_aim(bench, "native Stream of head / streaming floor", -0.5, 1 / ratio(&who[1], &who[0]));
+    add_aim(bench, "native Stream of dd / streaming floor", -0.5, 1 / ratio(&who[2], &who[0]));
     finish(who, n);
 }

@@ -27,5 +27,8 @@ void al_cases_program(struct al_bench *bench, const struct al_bench_program *pro
 /* Echo-backend Run beside the unary floor, at 1 and 16 at a time. */
 void al_cases_echo(struct al_bench *bench);
 
+/* A key stroke and its echo beside the unary floor. */
+void al_cases_keys(struct al_bench *bench);
+
 /* Native Stream beside the streaming floor. */
 void al_cases_stream(struct al_bench *bench);

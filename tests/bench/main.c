@@ -84,8 +84,12 @@ static void measure(struct al_bench *bench, const struct options *o)
         al_cases_stream(bench);
         any = true;
     }
+    if (bench->client && wanted(o, "keys")) {
+        al_cases_keys(bench);
+        any = true;
+    }
     if (!any) {
-        al_bench_die("--only: python, javascript, typescript, bash, echo or stream");
+        al_bench_die("--only: python, javascript, typescript, bash, echo, stream or keys");
     }
 }
 
