@@ -221,10 +221,11 @@ struct al_event *al_ring_take(struct al_ring *ring)
     return al_event_ref(event);
 }
 
+/* Not before half of it is free: each word wakes the writer, who is to have work for a while. */
 static bool tell_of_room(struct al_ring *ring)
 {
-    bool tell = ring->was_full;
-    ring->was_full = false;
+    bool tell = ring->was_full && room_of(ring) >= ring->capacity / 2;
+    ring->was_full = ring->was_full && !tell;
     return tell;
 }
 
@@ -283,5 +284,7 @@ bool al_ring_clear(struct al_ring *ring)
     if (ring->keep_max > 0) {
         ring->used = ring->kept = 0;
     }
-    return tell_of_room(ring);
+    bool tell = ring->was_full; /* whatever is still on its way: nobody may ever release it */
+    ring->was_full = false;
+    return tell;
 }

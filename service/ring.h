@@ -76,7 +76,7 @@ void al_ring_append_status(struct al_ring *ring, enum al_event_kind kind, enum a
 struct al_event *al_ring_take(struct al_ring *ring);
 
 /* A taken event of that cost is done with: no longer counted, or kept and the oldest that are too
- * many dropped. True when bytes had been refused: tell the writer. */
+ * many dropped. True when bytes had been refused and half of the ring is free: tell the writer. */
 bool al_ring_release(struct al_ring *ring, size_t cost);
 
 /* The events after that sequence are to be taken next, 0 being before the oldest; what was on its
@@ -85,7 +85,7 @@ bool al_ring_release(struct al_ring *ring, size_t cost);
  * keeps nothing. */
 int al_ring_rewind(struct al_ring *ring, uint64_t after_sequence, bool *ret_tell);
 
-/* Drops everything that is held. True as al_ring_release. */
+/* Drops everything that is held. True when bytes had been refused: tell the writer. */
 bool al_ring_clear(struct al_ring *ring);
 
 /* The memory that all of its events take. */
