@@ -44,6 +44,9 @@ int al_cmd_run(const struct al_options *options)
     Airlock__V1__RunRequest *request;
     struct al_err err = {0};
     struct al_cli cli;
+    if (options->run.follow) {
+        return al_cmd_stream(options);
+    }
     int rc = al_request_create(options, options->run.forward_stdin, &arena, &request, &err);
     if (rc == 0 && options->run.out) {
         rc = folder = al_artifacts_open_folder(options->run.out, &err);

@@ -48,6 +48,7 @@ static void stream(struct al_follow *follow, Airlock__V1__RunRequest *request, i
     Airlock__V1__StreamStart start = AIRLOCK__V1__STREAM_START__INIT;
     Airlock__V1__TerminalSize size = AIRLOCK__V1__TERMINAL_SIZE__INIT;
     const char *file = options->run.file;
+    bool is_run = options->command == AL_COMMAND_RUN;
     start.request = request;
     start.linger_seconds = options->run.linger_seconds;
     if (options->run.tty) {
@@ -57,11 +58,13 @@ static void stream(struct al_follow *follow, Airlock__V1__RunRequest *request, i
     follow->start = &start;
     follow->patience_ms = (int64_t)(options->run.linger_seconds * 1000);
     follow->feed_options.reads = true;
-    follow->feed_options.is_at_end = file && strcmp(file, "-") == 0;
+    follow->feed_options.is_at_end = is_run || (file && strcmp(file, "-") == 0);
     follow->feed_options.keep_max = follow->patience_ms > 0 ? STDIN_KEEP_BYTES : 0;
+    follow->shows_progress = is_run && !options->json;
     *ret_code = al_follow_job(follow);
 }
 
+/* Also `run --follow`: it differs in that standard input, if wanted, is part of the request. */
 int al_cmd_stream(const struct al_options *options)
 {
     al_auto_arena struct al_arena *arena = NULL;
@@ -69,7 +72,8 @@ int al_cmd_stream(const struct al_options *options)
     Airlock__V1__RunRequest *request;
     struct al_err err = {0};
     struct al_cli cli;
-    int rc = al_request_create(options, false, &arena, &request, &err);
+    bool reads_all = options->command == AL_COMMAND_RUN && options->run.forward_stdin;
+    int rc = al_request_create(options, reads_all, &arena, &request, &err);
     if (rc == 0 && options->run.out) {
         rc = folder = al_artifacts_open_folder(options->run.out, &err);
     }

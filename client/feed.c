@@ -10,10 +10,14 @@
 
 #include "backends/base/buf.h"
 #include "backends/base/cleanup.h"
+#include "client/escape.h"
 #include "client/output.h"
 #include "client/terminal.h"
 
 #define CHUNK_BYTES ((size_t)32 << 10)
+
+/* How long the network may hold up a user's keys before it is looked whether they say to leave. */
+#define KEYS_SEND_MS 100
 
 struct al_feed {
     struct al_feed_options options;
@@ -28,6 +32,8 @@ struct al_feed {
     bool used; /* there has been a stream */
     bool ended;
     bool end_sent; /* to this stream */
+    bool left;     /* the user did */
+    struct al_escape escape;
     struct al_buf bytes;
     size_t start;    /* of what in `bytes` is still kept */
     uint64_t number; /* of the byte at `start` */
@@ -71,13 +77,14 @@ static void end_send(struct al_feed *feed, struct al_stream *stream, int rc)
 {
     pthread_mutex_lock(&feed->lock);
     feed->busy = false;
-    if (rc < 0 && feed->stream == stream) {
+    if (rc < 0 && rc != -EAGAIN && feed->stream == stream) {
         feed->stream = NULL; /* the reader learns why */
     }
     pthread_cond_signal(&feed->idle);
 }
 
-static void send_bytes(struct al_feed *feed)
+/* False: there is no room for them as yet. */
+static bool send_bytes(struct al_feed *feed)
 {
     uint8_t chunk[CHUNK_BYTES];
     size_t from = feed->start + (size_t)(feed->sent - feed->number);
@@ -85,12 +92,13 @@ static void send_bytes(struct al_feed *feed)
     n = n < sizeof chunk ? n : sizeof chunk;
     memcpy(chunk, feed->bytes.data + from, n);
     struct al_stream *stream = begin_send(feed);
-    int rc = al_stream_send_stdin(stream, chunk, n, -1);
+    int rc = al_stream_send_stdin(stream, chunk, n, feed->options.leave ? KEYS_SEND_MS : -1);
     end_send(feed, stream, rc);
     if (rc == 0 && feed->stream == stream) {
         feed->sent += n;
         forget_too_much(feed);
     }
+    return rc != -EAGAIN;
 }
 
 static void send_end(struct al_feed *feed)
@@ -112,6 +120,16 @@ static void send_size(struct al_feed *feed)
     }
 }
 
+static int keep_input(struct al_feed *feed, const uint8_t *bytes, size_t n)
+{
+    uint8_t keys[CHUNK_BYTES + 1];
+    if (feed->options.leave) {
+        n = al_escape_filter(&feed->escape, bytes, n, keys, &feed->left);
+        bytes = keys;
+    }
+    return al_buf_append(&feed->bytes, bytes, n);
+}
+
 static void read_input(struct al_feed *feed)
 {
     uint8_t chunk[CHUNK_BYTES];
@@ -119,22 +137,28 @@ static void read_input(struct al_feed *feed)
     ssize_t got = TEMP_FAILURE_RETRY(read(STDIN_FILENO, chunk, sizeof chunk));
     bool later = got < 0 && errno == EAGAIN;
     pthread_mutex_lock(&feed->lock);
-    int rc = got > 0 ? al_buf_append(&feed->bytes, chunk, (size_t)got) : 0;
+    int rc = got > 0 ? keep_input(feed, chunk, (size_t)got) : 0;
     if (rc < 0) {
         al_output_error("standard input is cut: %s", strerror(-rc));
     }
     feed->ended |= rc < 0 || (got <= 0 && !later);
 }
 
-/* Everything has been sent, or cannot be. */
-static void wait_for_news(struct al_feed *feed)
+/* A user's keys are read ahead of what can be sent, since they may say to leave. */
+static bool wants_input(const struct al_feed *feed)
 {
-    bool wants_input = feed->stream && !feed->ended;
+    bool reads_ahead = feed->options.leave && kept(feed) <= feed->options.keep_max + CHUNK_BYTES;
+    bool sends = feed->stream && feed->sent == feed->number + kept(feed);
+    return (sends || reads_ahead) && !feed->ended;
+}
+
+static void wait_for_news(struct al_feed *feed, int timeout_ms)
+{
     struct pollfd fds[] = {{.fd = feed->wake, .events = POLLIN},
-                           {.fd = wants_input ? STDIN_FILENO : -1, .events = POLLIN},
+                           {.fd = wants_input(feed) ? STDIN_FILENO : -1, .events = POLLIN},
                            {.fd = feed->options.size_fd, .events = POLLIN}};
     pthread_mutex_unlock(&feed->lock);
-    int n = TEMP_FAILURE_RETRY(poll(fds, 3, -1));
+    int n = TEMP_FAILURE_RETRY(poll(fds, 3, timeout_ms));
     eventfd_t count;
     if (n > 0 && fds[0].revents) {
         eventfd_read(feed->wake, &count);
@@ -152,16 +176,22 @@ static void *forward(void *arg)
 {
     struct al_feed *feed = arg;
     pthread_mutex_lock(&feed->lock);
-    while (!feed->stopping) {
+    while (!feed->stopping && !feed->left) {
         if (feed->stream && feed->sent < feed->number + kept(feed)) {
-            send_bytes(feed);
+            if (!send_bytes(feed)) {
+                wait_for_news(feed, 0);
+            }
         } else if (feed->stream && feed->ended && feed->options.reads && !feed->end_sent) {
             send_end(feed);
         } else {
-            wait_for_news(feed);
+            wait_for_news(feed, -1);
         }
     }
+    bool left = feed->left;
     pthread_mutex_unlock(&feed->lock);
+    if (left) {
+        feed->options.leave(feed->options.arg);
+    }
     return NULL;
 }
 
@@ -173,7 +203,7 @@ struct al_feed *al_feed_create(const struct al_feed_options *options)
     }
     feed->options = *options;
     feed->ended = !options->reads || options->is_at_end;
-    al_buf_init(&feed->bytes, 2 * (options->keep_max + CHUNK_BYTES));
+    al_buf_init(&feed->bytes, 2 * (options->keep_max + 2 * CHUNK_BYTES));
     pthread_mutex_init(&feed->lock, NULL);
     pthread_cond_init(&feed->idle, NULL);
     feed->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -13,6 +13,10 @@ struct al_feed_options {
     bool is_at_end;  /* there is no more to read from the start: its end is sent at once */
     size_t keep_max; /* bytes; 0: no second stream will follow */
     int size_fd;     /* as from al_terminal_watch_size() */
+    /* Not NULL: keys at a terminal are read, and "~." (client/escape.h) calls this, once, on the
+     * feed's thread. Nothing is sent any more from then on. */
+    void (*leave)(void *arg);
+    void *arg;
 };
 
 struct al_feed;

@@ -17,23 +17,31 @@
 #define RETRY_MAX_MS  2000
 #define RETRY_STEP_MS 50 /* Ctrl-C is noticed within this */
 
+/* The user wants no more of it. */
 static bool is_interrupted(const struct al_follow *follow)
 {
-    return al_interrupt_signal(follow->cli->interrupt) != 0;
+    return follow->has_left || al_interrupt_signal(follow->cli->interrupt) != 0;
 }
 
 /* --- one message --- */
 
-static void print_message(const struct al_options *options,
-                          const Airlock__V1__StreamResponse *message,
-                          struct al_program_output *output)
+static void print_output(struct al_follow *follow, int fd, const ProtobufCBinaryData *bytes)
 {
-    if (options->json) {
-        output->rc = al_output_json(&message->base, false);
+    if (isatty(fd)) {
+        al_progress_clear(&follow->progress);
+    }
+    al_cli_write_program(&follow->output, fd, bytes);
+}
+
+static void print_message(struct al_follow *follow, const Airlock__V1__StreamResponse *message)
+{
+    al_progress_note(&follow->progress, message);
+    if (follow->cli->options->json) {
+        follow->output.rc = al_output_json(&message->base, false);
     } else if (message->event_case == AIRLOCK__V1__STREAM_RESPONSE__EVENT_STDOUT) {
-        al_cli_write_program(output, STDOUT_FILENO, &message->stdout);
+        print_output(follow, STDOUT_FILENO, &message->stdout);
     } else if (message->event_case == AIRLOCK__V1__STREAM_RESPONSE__EVENT_STDERR) {
-        al_cli_write_program(output, STDERR_FILENO, &message->stderr);
+        print_output(follow, STDERR_FILENO, &message->stderr);
     }
 }
 
@@ -69,6 +77,7 @@ static bool take_sequence(struct al_follow *follow, uint64_t sequence)
         al_output_error("job %s: its first %" PRIu64 " events are not kept any more",
                         follow->job_id, sequence - 1);
     } else if (sequence != before + 1) {
+        al_progress_clear(&follow->progress);
         al_output_error("job %s: event %" PRIu64 " came after %" PRIu64, follow->job_id, sequence,
                         before);
         return false;
@@ -94,7 +103,7 @@ static bool take_message(struct al_follow *follow, const Airlock__V1__StreamResp
         return false;
     }
     al_feed_received(follow->feed, message->stdin_received);
-    print_message(follow->cli->options, message, &follow->output);
+    print_message(follow, message);
     if (message->event_case == AIRLOCK__V1__STREAM_RESPONSE__EVENT_RESULT && !follow->result) {
         follow->result = message->result;
         follow->arena = al_steal(*arena);
@@ -128,16 +137,23 @@ static bool read_stream(struct al_follow *follow)
     for (;;) {
         al_auto_arena struct al_arena *arena = NULL;
         Airlock__V1__StreamResponse *message;
-        int64_t timeout_ms = follow->result ? END_GRACE_MS : -1;
+        bool is_last = follow->result != NULL;
+        int64_t timeout_ms = is_last ? END_GRACE_MS : al_progress_wait_ms(&follow->progress);
         switch (al_stream_next(follow->stream, timeout_ms, &arena, &message)) {
         case AL_STREAM_END:
             return true;
         case AL_STREAM_TIMEOUT:
-            return false;
+            if (is_last) {
+                return false;
+            }
+            break;
         case AL_STREAM_MESSAGE:
             if (!take_message(follow, message, &arena)) {
                 return false;
             }
+        }
+        if (!follow->result) {
+            al_progress_show(&follow->progress, follow->output.mid_line);
         }
     }
 }
@@ -203,6 +219,42 @@ static int follow_streams(struct al_follow *follow, bool *ret_ours)
     }
 }
 
+/* On the feed's thread. Whatever the connection is at then ends, and nothing follows. */
+static void leave(void *arg)
+{
+    struct al_follow *follow = arg;
+    follow->has_left = true;
+    al_client_cancel(follow->cli->client);
+}
+
+static void say_how_to_attach(const struct al_follow *follow)
+{
+    const struct al_options *options = follow->cli->options;
+    al_output_error("left job %s, which goes on; to see it again: airlock%s%s%s%s attach --tty %s",
+                    follow->job_id, options->names_server ? " --server " : "",
+                    options->names_server ? options->server : "",
+                    options->tenant ? " --tenant " : "", options->tenant ? options->tenant : "",
+                    follow->job_id);
+}
+
+static int conclude_left(const struct al_follow *follow)
+{
+    if (follow->output.mid_line) {
+        (void)al_output_write(STDERR_FILENO, "\n", 1);
+    }
+    if (!follow->job_id[0]) {
+        al_output_error("left before the server had named the job");
+        return AL_EXIT_AIRLOCK;
+    }
+    if (follow->start && follow->start->linger_seconds <= 0) {
+        al_output_error("left job %s, and so it is killed: it was started without --linger",
+                        follow->job_id);
+        return AL_EXIT_KILLED;
+    }
+    say_how_to_attach(follow);
+    return 0;
+}
+
 static int conclude(const struct al_follow *follow, bool ours)
 {
     if (follow->result) {
@@ -211,6 +263,9 @@ static int conclude(const struct al_follow *follow, bool ours)
     }
     if (follow->output.rc != 0) {
         return al_cli_output_done(follow->output.rc);
+    }
+    if (follow->has_left) {
+        return conclude_left(follow);
     }
     if (ours) {
         return AL_EXIT_AIRLOCK; /* and it was said why */
@@ -227,6 +282,13 @@ int al_follow_job(struct al_follow *follow)
 {
     bool ours = false;
     int code = AL_EXIT_AIRLOCK;
+    if (follow->cli->options->run.tty && isatty(STDIN_FILENO)) {
+        follow->feed_options.leave = leave;
+        follow->feed_options.arg = follow;
+    }
+    if (follow->shows_progress) {
+        al_progress_start(&follow->progress);
+    }
     follow->feed = al_feed_create(&follow->feed_options);
     int rc = follow->feed ? 0 : -ENOMEM;
     if (rc == 0 && follow->cli->options->run.tty) {
@@ -236,6 +298,7 @@ int al_follow_job(struct al_follow *follow)
         rc = follow_streams(follow, &ours);
     }
     al_terminal_leave();
+    al_progress_clear(&follow->progress);
     if (rc == 0) {
         code = conclude(follow, ours);
     } else {

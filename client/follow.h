@@ -4,8 +4,11 @@
  */
 #pragma once
 
+#include <stdatomic.h>
+
 #include "client/cli.h"
 #include "client/feed.h"
+#include "client/progress.h"
 
 #define AL_FOLLOW_ID_BYTES 17
 
@@ -17,11 +20,14 @@ struct al_follow {
     uint64_t sequence;                     /* of the last event seen; 0: none */
     int64_t patience_ms; /* for how long a broken connection is tried again; 0: not at all */
     struct al_feed_options feed_options;
-    int folder; /* for artifacts; -1: none */
+    int folder;          /* for artifacts; -1: none */
+    bool shows_progress; /* on a terminal */
 
     /* Its own. */
     struct al_feed *feed;
     struct al_stream *stream;
+    atomic_bool has_left; /* the user, by the keys for it */
+    struct al_progress progress;
     bool has_greeted;  /* this attached stream */
     bool is_connected; /* there was a message at all */
     int64_t heard_ms;  /* when the last one came; CLOCK_MONOTONIC */

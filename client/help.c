@@ -43,6 +43,12 @@
     "      --no-cache          neither use nor store a cached result\n"                         \
     "      --stats             print a summary on standard error, as on a terminal\n"
 
+#define ESCAPE                                                                                  \
+    "\n"                                                                                        \
+    "With --tty, when standard input is a terminal, \"~.\" at the beginning of a line leaves\n" \
+    "the job: one with --linger goes on, and how to attach to it is printed (exit code 0);\n"   \
+    "any other is killed (137). \"~~\" there is one \"~\" for the program.\n"
+
 #define EXIT_CODES                                                                      \
     "\n"                                                                                \
     "Exit code: the program's; 128 + n after signal n; 124 after a time-out; 137 for\n" \
@@ -73,7 +79,10 @@ static const char overview[] = "Usage: airlock COMMAND [OPTION...]\n"
 static const char run[] =
     "Usage: airlock run [OPTION...] {FILE | - | -e CODE} [-- ARG...]\n"
     "\n"
-    "Runs a program and prints its output when it has ended.\n" RUN_OPTIONS GLOBAL_OPTIONS
+    "Runs a program and prints its output when it has ended.\n" RUN_OPTIONS
+    "      --follow            print the output as it comes, all of it, with a line about the\n"
+    "                          job's progress on a terminal; with --json, one JSON document a\n"
+    "                          line for each message. The cache is not used.\n" GLOBAL_OPTIONS
         EXIT_CODES;
 
 static const char stream[] =
@@ -87,7 +96,7 @@ static const char stream[] =
     "                          and every key goes to the program, Ctrl-C too\n"
     "      --linger S          let the job outlive a broken connection for so many seconds;\n"
     "                          airlock connects again by itself and goes on where it "
-    "was\n" RUN_OPTIONS GLOBAL_OPTIONS EXIT_CODES;
+    "was\n" RUN_OPTIONS ESCAPE GLOBAL_OPTIONS EXIT_CODES;
 
 static const char attach[] =
     "Usage: airlock attach [OPTION...] JOB\n"
@@ -101,8 +110,8 @@ static const char attach[] =
     "      --stdin             forward standard input, and its end, whatever it is\n"
     "  -t, --tty               the job has a terminal: every key goes to the program\n"
     "      --out DIR           write the artifacts below DIR and replace files there\n"
-    "      --stats             print a summary on standard error, as on a terminal\n" GLOBAL_OPTIONS
-        EXIT_CODES;
+    "      --stats             print a summary on standard error, as on a terminal\n" ESCAPE
+        GLOBAL_OPTIONS EXIT_CODES;
 
 static const char kill[] = "Usage: airlock kill [OPTION...] JOB\n"
                            "\n"

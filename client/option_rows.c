@@ -18,6 +18,7 @@
 
 #define ANY    (~0U)
 #define RUN    (1U << AL_COMMAND_RUN | 1U << AL_COMMAND_STREAM)
+#define ONCE   (1U << AL_COMMAND_RUN)
 #define JOBS   (1U << AL_COMMAND_JOBS)
 #define STREAM (1U << AL_COMMAND_STREAM)
 #define ATTACH (1U << AL_COMMAND_ATTACH)
@@ -98,6 +99,7 @@ const struct al_option_row al_option_rows[] = {
     {"artifact", RUN_AT(globs), NULL, AL_OPTION_LIST, RUN, 0, 0},
     {"out", RUN_AT(out), NULL, AL_OPTION_STRING, RUN | ATTACH, 0, 0},
     {"no-cache", RUN_AT(no_cache), NULL, AL_OPTION_FLAG, RUN, 0, 0},
+    {"follow", RUN_AT(follow), NULL, AL_OPTION_FLAG, ONCE, 0, 0},
     {"stats", RUN_AT(stats), NULL, AL_OPTION_FLAG, RUN | ATTACH, 0, 0},
     {"status", AT(jobs.status), NULL, AL_OPTION_STATUS, JOBS, 0, 0},
     {"limit", AT(jobs.limit), NULL, AL_OPTION_UINT32, JOBS, JOBS_MAX, 0},

@@ -325,6 +325,7 @@ int al_options_parse(struct al_options *ret, int argc, char *const argv[],
     }
     init_parser(&parser);
     int rc = parse_elements(&parser, argc, argv);
+    ret->names_server = ret->server != NULL;
     if (!ret->server) {
         bool given = fallback_server && *fallback_server;
         ret->server = given ? fallback_server : AL_CLIENT_DEFAULT_ADDRESS;

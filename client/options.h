@@ -58,6 +58,7 @@ struct al_run_options {
     bool forward_stdin;      /* run, attach */
     bool tty;                /* stream, attach */
     bool no_cache;           /* run */
+    bool follow;             /* run */
     bool stats;
     uint32_t memory_mb, pids, disk_mb; /* 0: the server's default, as in the next line */
     double wall_seconds, cpu_seconds;
@@ -75,6 +76,7 @@ struct al_options {
     enum al_command command;
     bool help, version, json;
     const char *server;                /* never NULL after parsing */
+    bool names_server;                 /* rather than the environment, or nobody */
     const char *tenant;                /* NULL: none */
     const char *job_id;                /* of kill, job and attach */
     uint32_t after_sequence;           /* of attach; 0: from what is kept */

@@ -13,10 +13,33 @@
 static struct termios before;
 static atomic_bool is_raw;
 
+/* What ends a process and is not turned into an orderly end by client/interrupt. */
+static const int fatal[] = {SIGQUIT, SIGABRT, SIGSEGV,   SIGBUS,  SIGILL,
+                            SIGFPE,  SIGTRAP, SIGSYS,    SIGUSR1, SIGUSR2,
+                            SIGALRM, SIGXCPU, SIGVTALRM, SIGPROF, SIGSTKFLT};
+
 void al_terminal_leave(void)
 {
     if (atomic_exchange(&is_raw, false)) {
         tcsetattr(STDIN_FILENO, TCSANOW, &before);
+    }
+}
+
+static void die(int signo)
+{
+    al_terminal_leave();
+    raise(signo); /* SA_RESETHAND: as if this had not been here */
+}
+
+/* Leaves alone what is ignored, or has a handler that tells more. */
+static void watch_fatal_signals(void)
+{
+    const struct sigaction action = {.sa_handler = die, .sa_flags = SA_RESETHAND | SA_NODEFER};
+    struct sigaction present;
+    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) {
+        if (sigaction(fatal[i], NULL, &present) == 0 && present.sa_handler == SIG_DFL) {
+            sigaction(fatal[i], &action, NULL);
+        }
     }
 }
 
@@ -28,6 +51,7 @@ int al_terminal_enter(void)
     if (tcgetattr(STDIN_FILENO, &before) < 0 || atexit(al_terminal_leave) != 0) {
         return -errno;
     }
+    watch_fatal_signals();
     struct termios raw = before;
     cfmakeraw(&raw);
     atomic_store(&is_raw, true);

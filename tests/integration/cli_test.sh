@@ -194,6 +194,36 @@ errors() {
     check 'cli: a server that is not there' fails 127.0.0.1:1 --server 127.0.0.1:1 run -l bash -e :
 }
 
+# Output is there before the program ends, and nothing of a progress line where there is no terminal.
+follows() {
+    local code=0
+    env --default-signal=INT airlock run --follow --stdin -l bash -e 'cat; echo ready >&2; sleep 60' \
+        >out 2>err < <(echo text) &
+    wait_until 5000 grep -qs ready err
+    kill -INT $!
+    wait $! || code=$?
+    equal 'the exit code' "$code" 130 && equal 'standard output' "$(cat out)" text &&
+        equal 'standard error' "$(cat err)" ready
+}
+
+follows_all() {
+    airlock_ run --follow -l bash -e 'head -c 3000000 /dev/zero | tr "\0" x; exit 3'
+    equal 'the exit code' "$code" 3 && equal 'the length' "${#out}" 3000000
+}
+
+json_of_follow() {
+    airlock_ run --follow --json -l bash -e 'printf out; exit 6'
+    equal 'the exit code' "$code" 6 && contains 'the first message' "$(head -n 1 out)" JOB_STATUS_PENDING &&
+        contains 'the last message' "$(tail -n 1 out)" '"exit_code":6'
+}
+
+following() {
+    check 'cli: run --follow' follows
+    check 'cli: run --follow has no limit of output' follows_all
+    check 'cli: run --follow --json' json_of_follow
+    check 'cli: stream without --follow' fails 'not an option' stream --follow -l bash -e :
+}
+
 others_job() {
     airlock_ --tenant one run --json -l bash -e :
     fails NOT_FOUND --tenant two job "$(job_id_in out)"
@@ -364,6 +394,7 @@ main() {
     json
     errors
     jobs
+    following
     lingering
     check 'cli: airlockd ends and leaves nothing' airlockd_stop
     checks_passed

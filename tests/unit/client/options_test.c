@@ -23,6 +23,8 @@ static void check_defaults(const struct al_options *o)
 {
     assert_int_equal(o->command, AL_COMMAND_RUN);
     assert_string_equal(o->server, "fallback:1");
+    assert_false(o->names_server);
+    assert_false(o->run.follow);
     assert_null(o->tenant);
     assert_string_equal(o->run.code, "x");
     assert_null(o->run.language);
@@ -76,6 +78,12 @@ static void check_attach(const struct al_options *o)
     assert_string_equal(o->job_id, "0123456789abcdef");
     assert_int_equal(o->after_sequence, 7);
     assert_true(o->run.forward_stdin && o->run.tty);
+}
+
+static void check_follow(const struct al_options *o)
+{
+    assert_true(o->run.follow);
+    assert_true(o->names_server);
 }
 
 static void check_linger(const struct al_options *o)
@@ -229,6 +237,11 @@ static const struct row rows[] = {
     {"linger of a run",
      {"run", "--linger", "1", "-e", "x"},
      "--linger: not an option of run",
+     NULL},
+    {"follow", {"run", "--follow", "-e", "x", "--server", "a:1"}, NULL, check_follow},
+    {"follow of a stream",
+     {"stream", "--follow", "-e", "x"},
+     "--follow: not an option of stream",
      NULL},
     {"after of a stream", {"stream", "--after", "1", "-e", "x"}, "--after: not an option", NULL},
     {"unknown command", {"frob"}, "'frob' is not a command", NULL},
