@@ -13,38 +13,7 @@
 
 #include <cmocka.h>
 
-#include "tests/support/runner.h"
-
-#define KEEP (-1)
-
-struct row {
-    const char *name;
-    unsigned backends; /* enum al_test_backend bits */
-    const char *language;
-    const char *code;
-    void (*change)(struct al_job_spec *spec); /* may be NULL */
-    struct al_test_caller caller;
-    enum al_status status;
-    enum al_reason reason;
-    enum al_limit limit;
-    enum al_exit_kind exit_kind;
-    int exit_value;
-    int within_ms;       /* the run must have returned by then; 0: not looked at */
-    const char *out;     /* exact stdout; NULL: not looked at */
-    const char *err;     /* exact stderr; NULL: not looked at */
-    const char *out_has; /* part of stdout */
-    const char *err_has; /* part of stderr */
-    void (*check)(const struct al_test_run *run); /* may be NULL */
-};
-
-#define SUCCEEDS .status = AL_STATUS_SUCCEEDED, .reason = AL_REASON_EXIT, .exit_kind = AL_EXIT_CODE
-#define EXITS(n) \
-    .status = AL_STATUS_FAILED, .reason = AL_REASON_EXIT, .exit_kind = AL_EXIT_CODE, .exit_value = n
-#define DIES_OF(sig)                                                                     \
-    .status = AL_STATUS_FAILED, .reason = AL_REASON_SIGNAL, .exit_kind = AL_EXIT_SIGNAL, \
-    .exit_value = sig
-#define MEETS(s, l) .status = (s), .reason = AL_REASON_LIMIT, .limit = (l), .exit_value = KEEP
-#define IS_KILLED   .status = AL_STATUS_KILLED, .reason = AL_REASON_CANCELLED, .exit_value = KEEP
+#include "tests/contract/rows.h"
 
 static void wall_2s(struct al_job_spec *s)
 {
@@ -87,13 +56,6 @@ static void cpu_500ms_wall_2s(struct al_job_spec *s)
     s->quotas.wall_ms = 2000;
 }
 
-static void stdin_4m_output_16m(struct al_job_spec *s)
-{
-    static uint8_t zeros[4 << 20];
-    s->stdin_bytes = (struct al_bytes){zeros, sizeof zeros};
-    s->quotas.output_bytes = 16 << 20;
-}
-
 static void output_10(struct al_job_spec *s)
 {
     s->quotas.output_bytes = 10;
@@ -107,42 +69,6 @@ static void output_1000(struct al_job_spec *s)
 static void output_16m(struct al_job_spec *s)
 {
     s->quotas.output_bytes = 16 << 20;
-}
-
-static void stdin_text(struct al_job_spec *s)
-{
-    s->stdin_bytes = (struct al_bytes){(const uint8_t *)"one\ntwo\n", 8};
-}
-
-static void stdin_4m(struct al_job_spec *s)
-{
-    static uint8_t zeros[4 << 20];
-    s->stdin_bytes = (struct al_bytes){zeros, sizeof zeros};
-}
-
-static void stdin_stays_open(struct al_job_spec *s)
-{
-    s->stdin_open = true;
-}
-
-static void terminal(struct al_job_spec *s)
-{
-    s->terminal = (struct al_terminal_size){.rows = 30, .cols = 100};
-    s->stdin_open = true;
-}
-
-static void terminal_output_16m(struct al_job_spec *s)
-{
-    terminal(s);
-    s->quotas.output_bytes = 16 << 20;
-}
-
-static void terminal_of_a_dumb_kind(struct al_job_spec *s)
-{
-    static const struct al_env env[] = {{"TERM", "dumb"}};
-    terminal(s);
-    s->env = env;
-    s->n_env = 1;
 }
 
 static void with_args(struct al_job_spec *s)
@@ -214,19 +140,6 @@ static void check_stderr_cut_at_1000(const struct al_test_run *run)
     assert_false(run->result.stdout_truncated);
 }
 
-static void check_4m(const struct al_test_run *run)
-{
-    assert_int_equal(run->out[AL_STDOUT].len, 4 << 20);
-}
-
-static void check_all_bytes(const struct al_test_run *run)
-{
-    assert_int_equal(run->out[AL_STDOUT].len, 256);
-    for (int i = 0; i < 256; i++) {
-        assert_int_equal(run->out[AL_STDOUT].data[i], i);
-    }
-}
-
 static void check_256k_on_stderr(const struct al_test_run *run)
 {
     assert_int_equal(run->out[AL_STDERR].len, 262144);
@@ -284,33 +197,6 @@ static void check_compiled(const struct al_test_run *run)
     assert_true(run->result.compile.duration_us > 0);
 }
 
-/* What "@NAP@" in a row's code becomes: seconds to sleep that no other run of this suite has. */
-static const char *nap(void)
-{
-    static char text[32];
-    snprintf(text, sizeof text, "7391.%d", (int)getpid());
-    return text;
-}
-
-static char *with_nap(const char *code)
-{
-    char *copy = calloc(1, strlen(code) * 4 + 1);
-    assert_non_null(copy);
-    char *to = copy;
-    for (const char *at; (at = strstr(code, "@NAP@")) != NULL; code = at + strlen("@NAP@")) {
-        to = mempcpy(to, code, (size_t)(at - code));
-        to = stpcpy(to, nap());
-    }
-    stpcpy(to, code);
-    return copy;
-}
-
-static void check_nothing_left(const struct al_test_run *run)
-{
-    (void)run;
-    assert_int_equal(al_test_count_processes(nap()), 0);
-}
-
 static void check_figures(const struct al_test_run *run)
 {
     assert_true(run->result.cpu_us > 0);
@@ -335,7 +221,7 @@ static void check_figures(const struct al_test_run *run)
     "used = [l.split() for l in open('/proc/net/sockstat') if l.startswith('UDP:')][0][4]\n" \
     "print(int(used) * 4096 < 32 << 20)"
 
-static const struct row rows[] = {
+static const struct al_row rows[] = {
     /* what is printed comes back */
     {"python_prints", AL_TEST_CELLS, "python", "print(1)", SUCCEEDS, .out = "1\n", .err = "",
      .check = check_figures},
@@ -385,17 +271,14 @@ static const struct row rows[] = {
      .err_has = "boom", .check = check_compiled},
     {"background_child_dies_and_does_not_delay", AL_TEST_CELLS, "bash",
      "sleep @NAP@ & echo done; exit 0", SUCCEEDS, .out = "done\n", .within_ms = 2000,
-     .check = check_nothing_left},
+     .check = al_rows_check_nothing_left},
     {"setsid_grandchild_dies", AL_TEST_CELLS, "bash",
      "setsid setsid sleep @NAP@ & sleep 0.1; exit 0", SUCCEEDS, .within_ms = 3000,
-     .check = check_nothing_left},
+     .check = al_rows_check_nothing_left},
     {"ignored_signals_do_not_help", AL_TEST_CELLS, "bash",
      "trap '' TERM INT HUP; while :; do sleep @NAP@; done", wall_500ms,
-     MEETS(AL_STATUS_TIMEOUT, AL_LIMIT_WALL), .within_ms = 2000, .check = check_nothing_left},
-
-    {"terminated_by_a_signal_of_the_caller", AL_TEST_CELLS, "bash", "echo a; exec sleep @NAP@",
-     .caller = {.signal_on_output = 15}, DIES_OF(15), .within_ms = 2000,
-     .check = check_nothing_left},
+     MEETS(AL_STATUS_TIMEOUT, AL_LIMIT_WALL), .within_ms = 2000,
+     .check = al_rows_check_nothing_left},
 
     /* limits */
     {"wall_before_cpu", AL_TEST_CELLS, "python", "while True: pass", wall_500ms,
@@ -407,13 +290,14 @@ static const struct row rows[] = {
     {"python_fork_loop", AL_TEST_CELLS, "python",
      "import os\nwhile True:\n try: os.fork()\n except OSError: pass", wall_2s,
      .status = AL_STATUS_TIMEOUT, .reason = AL_REASON_LIMIT, .limit = AL_LIMIT_WALL,
-     .exit_value = KEEP, .within_ms = 6000},
+     .exit_value = AL_ANY_EXIT, .within_ms = 6000},
     {"threads_count_as_pids", AL_TEST_CELLS, "python",
      "import threading, time\nfor i in range(20): threading.Thread(target=time.sleep, args=(9,), "
      "daemon=True).start()",
      pids_8, MEETS(AL_STATUS_FAILED, AL_LIMIT_PIDS), .within_ms = 5000},
     {"nested_sleep_meets_wall", AL_TEST_CELLS, "bash", "sh -c 'sh -c \"sleep @NAP@\"'", wall_2s,
-     MEETS(AL_STATUS_TIMEOUT, AL_LIMIT_WALL), .within_ms = 2700, .check = check_nothing_left},
+     MEETS(AL_STATUS_TIMEOUT, AL_LIMIT_WALL), .within_ms = 2700,
+     .check = al_rows_check_nothing_left},
     {"spin_meets_cpu", AL_TEST_CELLS, "python", "while True: pass", cpu_500ms,
      MEETS(AL_STATUS_TIMEOUT, AL_LIMIT_CPU), .within_ms = 5000, .check = check_cpu_about_500ms},
     {"many_processes_share_the_cpu_limit", AL_TEST_CELLS, "bash",
@@ -436,7 +320,7 @@ static const struct row rows[] = {
      MEETS(AL_STATUS_FAILED, AL_LIMIT_PIDS), .within_ms = 5000},
     {"fork_bomb", AL_TEST_CELLS, "bash", "f() { f | f & }; f; sleep @NAP@", wall_2s,
      .status = AL_STATUS_TIMEOUT, .reason = AL_REASON_LIMIT, .limit = AL_LIMIT_WALL,
-     .exit_value = KEEP, .within_ms = 6000, .check = check_nothing_left},
+     .exit_value = AL_ANY_EXIT, .within_ms = 6000, .check = al_rows_check_nothing_left},
     {"output_is_cut", AL_TEST_CELLS, "python", "while True: print('1234567890')", output_1000,
      MEETS(AL_STATUS_FAILED, AL_LIMIT_OUTPUT), .within_ms = 3000, .check = check_cut_at_1000},
     {"output_at_the_limit_is_fine", AL_TEST_CELLS, "bash", "head -c 1000 /dev/zero", output_1000,
@@ -472,92 +356,12 @@ static const struct row rows[] = {
      "a = []\ntry:\n while True: a.append(open('/dev/null'))\nexcept OSError as e: print(e.errno)",
      SUCCEEDS, .out = "24\n"},
 
-    /* stdin */
-    {"stdin_is_empty", AL_TEST_CELLS, "bash", "cat; echo end", SUCCEEDS, .out = "end\n",
-     .within_ms = 3000},
-    {"stdin_bytes", AL_TEST_CELLS, "bash", "cat", stdin_text, SUCCEEDS, .out = "one\ntwo\n"},
-    {"stdin_not_read", AL_TEST_CELLS, "bash", "echo ok", stdin_4m, SUCCEEDS, .out = "ok\n"},
-    {"stdin_closed_by_the_program", AL_TEST_CELLS, "bash", "exec <&-; sleep 0.2; echo ok", stdin_4m,
-     SUCCEEDS, .out = "ok\n"},
-    {"stdin_all_read", AL_TEST_CELLS, "bash", "wc -c", stdin_4m, SUCCEEDS, .out = "4194304\n"},
-    {"stdin_through_ctl", AL_TEST_CELLS, "bash", "cat", stdin_stays_open,
-     .caller = {.stdin_text = "later\n", .stdin_eof = true}, SUCCEEDS, .out = "later\n"},
-
-    {"stdin_comes_back", AL_TEST_CELLS, "bash", "cat", stdin_4m_output_16m, SUCCEEDS,
-     .check = check_4m},
-    {"stdin_through_ctl_not_read", AL_TEST_CELLS, "bash", "sleep 0.1; echo ok", stdin_stays_open,
-     .caller = {.stdin_text = "unread\n"}, SUCCEEDS, .out = "ok\n"},
-    {"stdin_through_ctl_to_a_closed_one", AL_TEST_CELLS, "bash", "exec <&-; sleep 0.1; echo ok",
-     stdin_stays_open, .caller = {.stdin_text = "unread\n", .stdin_eof = true}, SUCCEEDS,
-     .out = "ok\n"},
-
-    /* terminals */
-    {"terminal_on_all_three", AL_TEST_CELLS, "bash",
-     "for fd in 0 1 2; do test -t $fd && echo yes; done; tty", terminal, SUCCEEDS,
-     .out_has = "yes\r\nyes\r\nyes\r\n/dev/pts/"},
-    {"terminal_has_its_size", AL_TEST_CELLS, "bash", "stty size; echo $TERM", terminal, SUCCEEDS,
-     .out = "30 100\r\nxterm-256color\r\n"},
-    {"terminal_of_the_requests_kind", AL_TEST_CELLS, "bash", "echo $TERM", terminal_of_a_dumb_kind,
-     SUCCEEDS, .out = "dumb\r\n"},
-    {"terminal_carries_stderr_too", AL_TEST_CELLS, "bash", "echo a; echo b >&2", terminal, SUCCEEDS,
-     .out = "a\r\nb\r\n"},
-    {"terminal_is_the_controlling_one", AL_TEST_CELLS, "bash", "echo here > /dev/tty", terminal,
-     SUCCEEDS, .out = "here\r\n"},
-    {"terminal_resize", AL_TEST_CELLS, "bash",
-     "trap 'stty size; exit 3' WINCH; echo ready; while :; do sleep 0.01; done", terminal,
-     .caller = {.size_on_output = {41, 73}}, EXITS(3), .out = "ready\r\n41 73\r\n"},
-    {"terminal_interrupt", AL_TEST_CELLS, "python",
-     "import time\ntry:\n    print('ready', flush=True)\n    time.sleep(@NAP@)\n"
-     "except KeyboardInterrupt:\n    print('got')",
-     terminal, .caller = {.stdin_text = "\003", .stdin_on_output = true}, SUCCEEDS,
-     .out = "ready\r\n^Cgot\r\n", .within_ms = 3000},
-    {"terminal_quit", AL_TEST_CELLS, "python",
-     "import time\nprint('ready', flush=True)\ntime.sleep(@NAP@)", terminal,
-     .caller = {.stdin_text = "\034", .stdin_on_output = true}, DIES_OF(3), .out = "ready\r\n^\\",
-     .within_ms = 3000},
-    {"terminal_end_of_input", AL_TEST_CELLS, "bash", "stty -echo; cat; echo end", terminal,
-     .caller = {.stdin_text = "one\n", .stdin_eof = true}, SUCCEEDS, .out_has = "one\r\nend\r\n",
-     .within_ms = 3000},
-    {"terminal_raw_is_8_bit_clean", AL_TEST_CELLS, "python",
-     "import os, tty\ntty.setraw(0)\nos.write(1, bytes(range(256)))", terminal, SUCCEEDS,
-     .check = check_all_bytes},
-    {"terminal_much_output", AL_TEST_CELLS, "python",
-     "import os, tty\ntty.setraw(1)\nn = 4 << 20\nwhile n: n -= os.write(1, bytes(min(n, 65536)))",
-     terminal_output_16m, SUCCEEDS, .check = check_4m},
-    {"terminal_closed_by_the_program", AL_TEST_CELLS, "bash",
-     "exec <&- >&- 2>&-; sleep 0.1; exit 4", terminal, EXITS(4)},
-    {"terminal_job_killed", AL_TEST_CELLS, "bash", "echo ready; sleep @NAP@", terminal,
-     .caller = {.cancel_on_output = true}, IS_KILLED, .within_ms = 1500},
-    {"terminal_and_a_compile_step", AL_TEST_CELLS, "typescript",
-     "process.stdout.write(`${process.stdout.isTTY} ${process.stdout.columns}`)", terminal,
-     SUCCEEDS, .out = "true 100"},
-
-    /* control */
-    {"cancel_at_once", AL_TEST_CELLS, "python", "import time; time.sleep(@NAP@)",
-     .caller = {.cancel_after_ms = 1}, IS_KILLED, .within_ms = 1500},
-    {"cancel_in_mid_flood", AL_TEST_CELLS, "bash", "cat /dev/zero", output_16m,
-     .caller = {.cancel_on_output = true}, IS_KILLED, .within_ms = 2000},
+    /* without a program */
     {"echo_cancel", AL_TEST_ECHO, "python", "1234567890",
      .caller = {.sink_room = 3, .cancel_after_ms = 20}, IS_KILLED, .out = "123", .within_ms = 1000},
-    {"cancel", AL_TEST_CELLS, "bash", "echo a; sleep @NAP@", .caller = {.cancel_on_output = true},
-     IS_KILLED, .out = "a\n", .within_ms = 2000, .check = check_nothing_left},
-    {"cancel_kills_the_tree", AL_TEST_CELLS, "bash",
-     "setsid sleep @NAP@ & sleep @NAP@ & echo a; wait", .caller = {.cancel_on_output = true},
-     IS_KILLED, .within_ms = 2000, .check = check_nothing_left},
-    {"signal_reaches_the_program", AL_TEST_CELLS, "bash",
-     "trap 'echo got; exit 5' USR1; echo ready; while :; do sleep 0.05; done",
-     .caller = {.signal_on_output = 10}, EXITS(5), .out = "ready\ngot\n"},
-    {"slow_reader_stops_the_program", AL_TEST_CELLS, "bash",
-     "head -c 4000000 /dev/zero; echo end >&2", output_16m,
-     .caller = {.sink_room = 1000, .room_after_ms = 300}, SUCCEEDS, .err = "end\n"},
-    {"a_reader_that_stays_away_loses_the_rest", AL_TEST_CELLS, "bash", "cat /dev/zero", wall_500ms,
-     .caller = {.sink_room = 1000}, MEETS(AL_STATUS_TIMEOUT, AL_LIMIT_WALL), .within_ms = 9000,
-     .check = check_cut},
     {"echo_meets_wall_without_a_reader", AL_TEST_ECHO, "python", "1234567890", wall_500ms,
      .caller = {.sink_room = 3}, MEETS(AL_STATUS_TIMEOUT, AL_LIMIT_WALL), .out = "123",
      .within_ms = 2000},
-    {"cancel_does_not_wait_for_a_reader", AL_TEST_CELLS, "bash", "cat /dev/zero", output_16m,
-     .caller = {.sink_room = 1000, .cancel_after_ms = 100}, IS_KILLED, .within_ms = 2000},
 
     /* surroundings */
     {"args", AL_TEST_CELLS, "python", "import sys; print(sys.argv[1:])", with_args, SUCCEEDS,
@@ -642,103 +446,8 @@ static const struct row rows[] = {
      SUCCEEDS, .out = "refused\n"},
 };
 
-static void check_outcome(const struct row *row, const struct al_test_run *run)
-{
-    const struct al_result *r = &run->result;
-    if (run->rc != 0) {
-        fail_msg("the backend failed: %s", run->err.text);
-    }
-    if (r->status != row->status || r->reason != row->reason || r->limit_hit != row->limit ||
-        (row->exit_value != KEEP &&
-         (r->exit_kind != row->exit_kind || r->exit_value != row->exit_value)))
-    {
-        fail_msg("status %d/%d limit %d exit %d/%d (%s)\nstdout: %.400s\nstderr: %.400s", r->status,
-                 r->reason, r->limit_hit, r->exit_kind, r->exit_value, r->error,
-                 (const char *)run->out[0].data, (const char *)run->out[1].data);
-    }
-}
-
-static void run_row(const struct row *row, struct al_backend *backend)
-{
-    char *code = with_nap(row->code);
-    struct al_job_spec spec = al_test_spec(backend, row->language, code);
-    if (row->change) {
-        row->change(&spec);
-    }
-    struct al_test_run run;
-    al_test_run(backend, &spec, &row->caller, &run);
-    check_outcome(row, &run);
-    const char *out = (const char *)run.out[AL_STDOUT].data;
-    const char *err = (const char *)run.out[AL_STDERR].data;
-    if (row->out) {
-        assert_string_equal(out, row->out);
-    }
-    if (row->err) {
-        assert_string_equal(err, row->err);
-    }
-    if (row->out_has && !strstr(out, row->out_has)) {
-        fail_msg("stdout has no '%s': %s", row->out_has, out);
-    }
-    if (row->err_has && !strstr(err, row->err_has)) {
-        fail_msg("stderr has no '%s': %s", row->err_has, err);
-    }
-    if (row->within_ms && run.took_ms > row->within_ms && !al_test_is_slow()) {
-        fail_msg("took %lld ms, not %d", (long long)run.took_ms, row->within_ms);
-    }
-    if (row->check) {
-        row->check(&run);
-    }
-    al_test_run_finish(&run);
-    free(code);
-}
-
-struct state {
-    const struct row *row;
-    struct al_backend *backend;
-};
-
-static void test_row(void **state)
-{
-    const struct state *s = *state;
-    run_row(s->row, s->backend);
-}
-
-#define ROWS (sizeof rows / sizeof rows[0])
-
-/* With AIRLOCK_TEST_LANGUAGES ("bash,python") only rows of those: for a machine that lacks some. */
-static bool is_asked_for(const struct row *row, const char *name, char **texts)
-{
-    const char *languages = getenv("AIRLOCK_TEST_LANGUAGES");
-    bool found = !*texts;
-    for (; *texts && !found; texts++) {
-        found = strstr(name, *texts) != NULL;
-    }
-    return found && (!languages || strstr(languages, row->language));
-}
-
 /* contract_test [BACKEND/ROW...]: all, or those whose name contains one of the texts. */
 int main(int argc, char **argv)
 {
-    static struct CMUnitTest tests[ROWS * AL_TEST_BACKENDS];
-    static struct state states[ROWS * AL_TEST_BACKENDS];
-    static char names[ROWS * AL_TEST_BACKENDS][96];
-    size_t n = 0;
-    al_test_start();
-    for (unsigned b = 0; b < AL_TEST_BACKENDS; b++) {
-        struct al_backend *backend = al_test_backend_of((enum al_test_backend)(1u << b));
-        for (size_t i = 0; i < ROWS; i++) {
-            snprintf(names[n], sizeof names[n], "%s/%s", backend->name, rows[i].name);
-            if (!(rows[i].backends & (1u << b)) ||
-                !is_asked_for(&rows[i], names[n], argv + (argc > 0))) {
-                continue;
-            }
-            states[n] = (struct state){&rows[i], backend};
-            tests[n] = (struct CMUnitTest){
-                .name = names[n], .test_func = test_row, .initial_state = &states[n]};
-            n++;
-        }
-    }
-    int failed = _cmocka_run_group_tests("contract", tests, n, NULL, NULL);
-    al_test_stop();
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return al_rows_main("contract", rows, sizeof rows / sizeof *rows, argc, argv);
 }

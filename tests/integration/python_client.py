@@ -253,6 +253,47 @@ def a_stream_is_live(stub):
     assert len({response.job_id for response in stream.responses}) == 1, stream.responses
 
 
+def assert_told_in_order(stream, end):
+    """The events of a whole stream: numbers, times and kinds are as they have to be."""
+    events = stream.responses
+    sequence = [event.sequence for event in events]
+    assert sequence == list(range(1, len(events) + 1)), sequence
+    times = [event.timestamp.ToNanoseconds() for event in events]
+    assert times == sorted(times), times
+    statuses = [event.status for event in events if event.WhichOneof("event") == "status"]
+    assert statuses == [pb.JOB_STATUS_PENDING, pb.JOB_STATUS_RUNNING, end], statuses
+    kinds = [event.WhichOneof("event") for event in events]
+    assert kinds[-2:] == ["status", "result"] and kinds.count("result") == 1, kinds
+    assert events[-1].result.status == end, events[-1]
+    received = [event.stdin_received for event in events]
+    assert received == sorted(received), received
+
+
+@check
+def a_stream_of_every_backend(stub):
+    backends = stub.ListBackends(pb.ListBackendsRequest()).backends
+    names = [b.name for b in backends if b.available and {"stream", "stdin", "signals"} <= set(b.capabilities)]
+    assert "native" in names, names
+    for name in names:
+        stream = Stream(stub, 'echo ready; read -r a; echo "$a" >&2; cat; exit 3', backend=name)
+        stream.until_stdout(b"ready\n")
+        for piece in (b"a", b"b\n", b"\x00\xff"):
+            stream.send(stdin=piece)
+        stream.until_stdout(b"\x00\xff")
+        stream.send(stdin=b"rest")
+        stream.send(stdin_eof=True)
+        result = stream.to_result()
+        assert result.backend == name and result.exit_code == 3, result
+        assert stream.stdout == b"ready\n\x00\xffrest", (name, stream.stdout)
+        assert b"".join(event.stderr for event in stream.responses) == b"ab\n", name
+        assert stream.responses[-1].stdin_received == 9, (name, stream.responses[-1])
+        assert_told_in_order(stream, pb.JOB_STATUS_FAILED)
+        job = stub.GetJob(pb.GetJobRequest(job_id=result.job_id)).job
+        times = [job.created_at, job.started_at, job.finished_at]
+        times = [time.ToNanoseconds() for time in times]
+        assert times == sorted(times) and times[0] > 0, (name, job)
+
+
 @check
 def a_half_close_is_the_end_of_input(stub):
     stream = Stream(stub, "cat; echo done")

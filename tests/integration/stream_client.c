@@ -81,6 +81,7 @@ void al_stream_send_signal(struct al_test_call *call, int signo)
 static void hear_output(struct al_heard *heard, ProtobufCBinaryData bytes)
 {
     assert_int_equal(heard->result, 0); /* output comes strictly first */
+    assert_true(heard->n_statuses < 3); /* pending, running, and how it ended */
     assert_true(bytes.len > 0);
     for (size_t i = 0; i < bytes.len; i++) {
         heard->sum = heard->sum * 31 + bytes.data[i];
@@ -101,10 +102,14 @@ bool al_hear(struct al_test_call *call, struct al_heard *heard)
     }
     assert_int_equal(m->sequence, heard->sequence + 1);
     heard->sequence = m->sequence;
+    assert_true(m->stdin_received >= heard->stdin_received);
     heard->stdin_received = m->stdin_received;
     assert_int_equal(strlen(m->job_id), 16);
     memcpy(heard->job_id, m->job_id, 17);
     assert_true(m->timestamp && m->timestamp->seconds > 0);
+    int64_t wall_ns = m->timestamp->seconds * 1000000000 + m->timestamp->nanos;
+    assert_true(wall_ns >= heard->wall_ns);
+    heard->wall_ns = wall_ns;
     switch (m->event_case) {
     case AIRLOCK__V1__STREAM_RESPONSE__EVENT_STATUS:
         heard->statuses[heard->n_statuses++] = (char)('0' + m->status);

@@ -26,6 +26,7 @@ struct al_heard {
     char job_id[32];
     uint64_t sequence;
     uint64_t stdin_received;
+    int64_t wall_ns;   /* when the last event was */
     char statuses[16]; /* a digit each */
     size_t n_statuses;
     size_t stdout_bytes;

@@ -132,11 +132,57 @@ static void test_stream__signals_reach_the_program(void **state)
         assert_true(al_hear(&call, &heard));
     }
     assert_string_equal(heard.text, "2\n15\n");
+    al_stream_send_signal(&call, SIGHUP);
+    al_stream_send_signal(&call, SIGQUIT);
+    al_stream_send_signal(&call, SIGKILL);
+    al_stream_send_signal(&call, SIGUSR1);
+    al_stream_send_signal(&call, SIGUSR2);
+    al_stream_send_signal(&call, SIGCONT);
+    al_stream_send_signal(&call, SIGTSTP);
+    al_stream_send_signal(&call, SIGWINCH);
+    while (heard.stdout_bytes < 26) {
+        assert_true(al_hear(&call, &heard));
+    }
+    assert_string_equal(heard.text, "2\n15\n1\n3\n9\n10\n12\n18\n20\n28\n");
     grpc_call_cancel(call.call, NULL);
     assert_int_equal(al_test_finish(&call), GRPC_STATUS_CANCELLED);
     AL_WAIT_UNTIL(al_actor_running(f->actor) == 0);
     assert_int_equal(al_fixture_status(f, heard.job_id),
                      AIRLOCK__V1__JOB_STATUS__JOB_STATUS_KILLED);
+    al_test_call_free(&call);
+}
+
+static void test_stream__other_signals_are_refused(void **state)
+{
+    struct al_fixture *f = *state;
+    static const int rows[] = {0,       -1,      SIGSEGV, SIGSTOP, SIGPIPE, SIGALRM,   SIGCHLD,
+                               SIGTTIN, SIGTTOU, SIGSYS,  32,      64,      INT32_MAX, INT32_MIN};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct al_test_call call;
+        struct al_heard heard = {0};
+        al_stream_start(&call, f->channel, "signals", 0);
+        al_hear_until_running(&call, &heard);
+        al_stream_send_signal(&call, rows[i]);
+        al_hear_all(&call, &heard);
+        assert_int_equal(al_test_finish(&call), GRPC_STATUS_INVALID_ARGUMENT);
+        assert_non_null(strstr(call.text, "signal: "));
+        assert_int_equal(heard.stdout_bytes, 0);
+        al_test_call_free(&call);
+    }
+}
+
+static void test_stream__signals_that_nobody_takes_are_bounded(void **state)
+{
+    struct al_fixture *f = *state;
+    struct al_test_call call;
+    struct al_heard heard = {0};
+    al_stream_start(&call, f->channel, "wait", 0);
+    al_hear_until_running(&call, &heard);
+    for (int i = 0; i <= AL_CTL_SIGNALS_MAX; i++) {
+        al_stream_send_signal(&call, SIGUSR1);
+    }
+    al_hear_all(&call, &heard);
+    assert_int_equal(al_test_finish(&call), GRPC_STATUS_RESOURCE_EXHAUSTED);
     al_test_call_free(&call);
 }
 
@@ -179,11 +225,6 @@ static void say_false_eof(struct al_test_call *call)
     al_stream_send_eof(call, false);
 }
 
-static void say_bad_signal(struct al_test_call *call)
-{
-    al_stream_send_signal(call, SIGSEGV);
-}
-
 static void say_garbage(struct al_test_call *call)
 {
     al_test_send_bytes(call, "\xff", 1);
@@ -202,7 +243,6 @@ static void test_stream__a_mistake_ends_the_call_and_kills_the_job(void **state)
         {say_resize, GRPC_STATUS_FAILED_PRECONDITION, "resize"},
         {say_stdin_after_eof, GRPC_STATUS_INVALID_ARGUMENT, "stdin"},
         {say_false_eof, GRPC_STATUS_INVALID_ARGUMENT, "stdin_eof"},
-        {say_bad_signal, GRPC_STATUS_INVALID_ARGUMENT, "signal"},
         {say_garbage, GRPC_STATUS_INVALID_ARGUMENT, ""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -399,6 +439,8 @@ int main(void)
         cmocka_unit_test(test_stream__stdin_beyond_every_buffer_arrives_whole),
         cmocka_unit_test(test_stream__a_client_that_does_not_read_stops_the_program),
         cmocka_unit_test(test_stream__signals_reach_the_program),
+        cmocka_unit_test(test_stream__other_signals_are_refused),
+        cmocka_unit_test(test_stream__signals_that_nobody_takes_are_bounded),
         cmocka_unit_test(test_stream__a_mistake_ends_the_call_and_kills_the_job),
         cmocka_unit_test(test_stream__the_first_message_must_start_it),
         cmocka_unit_test(test_stream__a_client_that_leaves_in_mid_flood_is_forgotten),

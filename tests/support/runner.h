@@ -39,6 +39,7 @@ struct al_test_run {
     struct al_result result;
     struct al_buf out[2]; /* by al_channel */
     int started;          /* how often the sink was told */
+    size_t pushed;        /* bytes of stdin by PUSH and FILL */
     int64_t took_ms;
 };
 
@@ -49,19 +50,85 @@ struct al_test_meeting {
     unsigned expected, come;
 };
 
+enum al_test_do {
+    AL_DO_NOTHING,
+    AL_DO_SEE,    /* waits for `text` on stdout, after what was seen so far */
+    AL_DO_TYPE,   /* the n bytes of `text` are stdin; waits for room */
+    AL_DO_PUSH,   /* n bytes as al_test_byte() tells them are; likewise */
+    AL_DO_FILL,   /* as many of them as there is room for without the program's reading */
+    AL_DO_EOF,    /* stdin ends */
+    AL_DO_SIGNAL, /* the signal n */
+    AL_DO_RESIZE, /* to n rows and `cols` */
+    AL_DO_CANCEL,
+};
+
+/* One thing that a caller does, or waits for; nothing more once the job has ended. */
+struct al_test_step {
+    enum al_test_do what;
+    const char *text;
+    size_t n;
+    uint16_t cols;
+};
+
+#define SEE(bytes)                                                 \
+    {                                                              \
+        .what = AL_DO_SEE, .text = (bytes), .n = sizeof(bytes) - 1 \
+    }
+#define TYPE(bytes)                                                 \
+    {                                                               \
+        .what = AL_DO_TYPE, .text = (bytes), .n = sizeof(bytes) - 1 \
+    }
+#define PUSH(size)                      \
+    {                                   \
+        .what = AL_DO_PUSH, .n = (size) \
+    }
+#define FILL               \
+    {                      \
+        .what = AL_DO_FILL \
+    }
+#define END_OF_STDIN      \
+    {                     \
+        .what = AL_DO_EOF \
+    }
+#define SIGNAL(signo)                      \
+    {                                      \
+        .what = AL_DO_SIGNAL, .n = (signo) \
+    }
+#define RESIZE(rows, columns)                                \
+    {                                                        \
+        .what = AL_DO_RESIZE, .n = (rows), .cols = (columns) \
+    }
+#define CANCEL               \
+    {                        \
+        .what = AL_DO_CANCEL \
+    }
+
+/* A list of them, at file scope. */
+#define STEPS(...)                \
+    (const struct al_test_step[]) \
+    {                             \
+        __VA_ARGS__,              \
+        {                         \
+            .what = AL_DO_NOTHING \
+        }                         \
+    }
+
+/* The byte of PUSH and FILL with that number, over all of a caller's. */
+uint8_t al_test_byte(size_t at);
+
 /* What the caller does while the job runs; each may be left 0. */
 struct al_test_caller {
-    struct al_test_meeting *meeting; /* gone to at the first byte of output, or the job's end;
-                                        whatever else there is to do comes after it */
-    int64_t cancel_after_ms;         /* from the start of the program; 0: never */
-    bool cancel_on_output;           /* as soon as the first byte has come */
-    size_t sink_room;                /* the sink takes this much, then nothing; 0: everything */
-    int64_t room_after_ms;           /* then everything again */
-    const char *stdin_text;          /* pushed once the program has started */
-    bool stdin_on_output;            /* only at the first byte of output */
-    bool stdin_eof;
-    int signal_on_output;                   /* sent at the first byte */
-    struct al_terminal_size size_on_output; /* likewise */
+    struct al_test_meeting *meeting;  /* gone to at the first byte of output, or the job's end;
+                                         whatever else there is to do comes after it */
+    int64_t cancel_after_ms;          /* from the start of the program; 0: never */
+    bool cancel_on_output;            /* as soon as the first byte has come */
+    size_t sink_room;                 /* the sink takes this much, then nothing; 0: everything */
+    int64_t room_after_ms;            /* then everything again */
+    const char *stdin_text;           /* pushed once the program has started */
+    int signal_on_output;             /* sent at the first byte */
+    int early_signal;                 /* sent before the backend is asked to run it */
+    const struct al_test_step *steps; /* once the program has started, up to one that does nothing;
+                                         whatever else there is to do comes before it */
 };
 
 void al_test_run(struct al_backend *backend, const struct al_job_spec *spec,
@@ -70,3 +137,6 @@ void al_test_run_finish(struct al_test_run *run);
 
 /* Processes of the machine whose command line contains the text. */
 int al_test_count_processes(const char *text);
+
+/* Ends the process with the reason; for what no test is about. */
+__attribute__((noreturn)) void al_test_fail(const char *what, const char *why);
