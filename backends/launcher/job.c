@@ -164,7 +164,9 @@ void al_job_release(struct al_job *job)
     al_close_fd(&job->plan.start[1]);
     jobs->slots[job->slot] = NULL;
     jobs->n_used--;
-    jobs->n_running -= job->assigned;
+    if (job->assigned && --jobs->n_running == 0) {
+        al_pools_at_rest(jobs);
+    }
     free(job);
 }
 

@@ -2,7 +2,7 @@
  * Theory of operation. Making a cell (namespaces, mounts, cgroups) takes a few milliseconds that a
  * caller would wait for, starting an interpreter ten more. So cells are made ahead, one at a time
  * and by a timer, so that a SPAWN never waits for more than one of them. The timer runs at once
- * when few are left, else when no job runs: a job that runs has the machine to itself
+ * when few are left, else when the last job has ended: a job that runs has the machine to itself
  * then. They are made with the limits that the latest job had, since most jobs ask for the same as
  * the one before; a job that does not, changes them. Without a waiting cell the job gets a new one:
  * the same code, only later. A cell that dies waiting is not replaced before the next job, which
@@ -114,10 +114,17 @@ static void on_timer(struct al_source *source)
     if (pool && !later && !make_one(jobs, pool)) {
         return; /* the next job meets the same, tells its caller, and sets the timer again */
     }
-    if (find_hungriest(pools)) {
-        arm(pools, later ? REFILL_CALM_NS : REFILL_NS);
+    if (!later && find_hungriest(pools)) {
+        arm(pools, REFILL_NS);
     } else if (pools->review_ns != 0) {
         arm(pools, REVIEW_NS);
+    }
+}
+
+void al_pools_at_rest(struct al_jobs *jobs)
+{
+    if (jobs->pools.n > 0) {
+        arm(&jobs->pools, REFILL_NS);
     }
 }
 

@@ -40,5 +40,8 @@ int al_pools_init(struct al_jobs *jobs);
 struct al_job *al_pools_take(struct al_jobs *jobs, const struct al_msg_spawn *spawn,
                              int32_t runtime);
 
+/* The last job that ran has ended. */
+void al_pools_at_rest(struct al_jobs *jobs);
+
 /* A waiting cell has ended by itself. */
 void al_pools_lost(struct al_jobs *jobs, const struct al_job *job);

@@ -406,6 +406,39 @@ static void test_bundle(void **state)
     assert_works_and_stop(&l);
 }
 
+/* --- rest --- */
+
+static long count_sleeps(const struct raw_launcher *l)
+{
+    static const char key[] = "voluntary_ctxt_switches:";
+    char path[64], text[4096] = "";
+    snprintf(path, sizeof path, "/proc/%d/status", l->pid);
+    al_io_read_file(AT_FDCWD, path, text, sizeof text);
+    const char *at = strstr(text, key);
+    assert_non_null(at);
+    return strtol(at + strlen(key), NULL, 10);
+}
+
+/* The job has taken a cell out of a pool that is not low: that one is refilled when it has ended.
+ */
+static void test_job_sleeps__launcher_sleeps(void **state)
+{
+    (void)state;
+    struct raw_launcher l;
+    struct al_launched job;
+    struct al_msg_spawn m = raw_message(AL_CELL_NATIVE, "bash");
+    raw_start(&l);
+    usleep(300000); /* until the pools are full */
+    assert_int_equal(raw_run(&l, &m, "sleep 60", &job, NULL), 0);
+    assert_true(raw_wait_started(job.control));
+    usleep(200000);
+    long before = count_sleeps(&l);
+    usleep(1000000);
+    assert_in_range(count_sleeps(&l) - before, 0, 40);
+    al_launched_close(&job);
+    assert_works_and_stop(&l);
+}
+
 /* --- figures --- */
 
 struct figures_row {
@@ -487,6 +520,7 @@ int main(void)
         cmocka_unit_test(test_interpreter_killed_before_start__backend_error),
         cmocka_unit_test(test_setter_killed_before_start__backend_error),
         cmocka_unit_test(test_interpreter_stopped__wall_limit),
+        cmocka_unit_test(test_job_sleeps__launcher_sleeps),
     };
     struct CMUnitTest tests[COUNT(plain) + COUNT(bundle_rows) + COUNT(figures_rows)];
     size_t n = COUNT(plain);
