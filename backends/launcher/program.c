@@ -114,6 +114,8 @@ static int set_common_limits(struct al_err *err)
     static const struct limit limits[] = {
         {RLIMIT_CORE, "RLIMIT_CORE", AL_CORE_LIMIT},
         {RLIMIT_MSGQUEUE, "RLIMIT_MSGQUEUE", 0},
+        {RLIMIT_RTPRIO, "RLIMIT_RTPRIO", 0},
+        {RLIMIT_NICE, "RLIMIT_NICE", 0},
     };
     return set_limits(0, limits, sizeof limits / sizeof limits[0], err);
 }

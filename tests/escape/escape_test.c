@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -269,6 +270,9 @@ int main(void)
         cmocka_unit_test(test_python__was_started_ahead)};
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGPIPE, &ignore, NULL);
+    /* What a launcher has that was started generously, if this may be given. */
+    setrlimit(RLIMIT_RTPRIO, &(struct rlimit){.rlim_cur = 10, .rlim_max = 10});
+    setrlimit(RLIMIT_NICE, &(struct rlimit){.rlim_cur = 40, .rlim_max = 40});
     list_checks();
     for (size_t i = 0; i < n_checks; i++) {
         tests[1 + i] = (struct CMUnitTest){

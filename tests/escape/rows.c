@@ -10,6 +10,7 @@
 
 #define FILTER     "seccomp"
 #define ROOT       (OFF(CELL_UID) | OFF(CAPABILITIES)) /* root of its cell, with all capabilities */
+#define NO_MORE    "most launchers have no such limit to give"
 #define FIRST_NS   "the kernel asks for a capability in the first user namespace"
 #define HOST_ROOTS "it belongs to the host's root, who is nobody in a cell"
 #define BY_NATURE  "there is nothing to switch off: the launcher does nothing that would allow it"
@@ -215,6 +216,8 @@ static const struct escape_row limits[] = {
     ROW("open_many", "EMFILE", "rlimits", WITHOUT(OFF(RLIMITS), "ok")),
     ROW("large_file", "EFBIG", "rlimits", WITHOUT(OFF(RLIMITS), "ok")),
     ROW("make_queue", "EMFILE", "rlimits", WITHOUT(OFF(RLIMITS), "ok")),
+    ROW("be_realtime", "EPERM", "rlimits", BECAUSE(NO_MORE)),
+    ROW("go_first", "EACCES", "rlimits", BECAUSE(NO_MORE)),
     ROW("raise_limit", "EPERM", "capabilities", BECAUSE(FIRST_NS)),
 };
 

@@ -1,5 +1,6 @@
 /* More than one's share. The bounds of the test's jobs are in tests/escape/bench.c. */
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,8 +81,20 @@ static int large_file(void)
     return size == 0 || fd < 0 ? NOT_TRIED : outcome(pwrite(fd, "x", 1, size + 1));
 }
 
+static int be_realtime(void)
+{
+    const struct sched_param first = {.sched_priority = 1};
+    return outcome(sched_setscheduler(0, SCHED_RR, &first));
+}
+
+static int go_first(void)
+{
+    return outcome(setpriority(PRIO_PROCESS, 0, -5));
+}
+
 const struct attack limit_attacks[] = {
     DOES("fork_bomb", fork_bomb),     DOES("memory_bomb", memory_bomb),
     DOES("raise_limit", raise_limit), DOES("open_many", open_many),
-    DOES("large_file", large_file),   {.name = NULL},
+    DOES("large_file", large_file),   DOES("be_realtime", be_realtime),
+    DOES("go_first", go_first),       {.name = NULL},
 };
