@@ -54,6 +54,20 @@ struct al_quotas {
     uint64_t artifact_bytes;
 };
 
+/* Initialisers: what a job has that asks for nothing, and the most that it may ask for, unless the
+ * configuration says otherwise. */
+#define AL_QUOTAS_DEFAULTS                                                                  \
+    {                                                                                       \
+        .cpu_ms = 5000, .wall_ms = 10000, .memory_mb = 256, .pids = 64, .file_size_mb = 32, \
+        .open_files = 64, .disk_mb = 64, .output_bytes = 1 << 20, .artifact_bytes = 1 << 20 \
+    }
+#define AL_QUOTAS_MAXIMA                                                                     \
+    {                                                                                        \
+        .cpu_ms = 300000, .wall_ms = 3600000, .memory_mb = 4096, .pids = 1024,               \
+        .file_size_mb = 4096, .open_files = 1024, .disk_mb = 4096, .output_bytes = 16 << 20, \
+        .artifact_bytes = 16 << 20                                                           \
+    }
+
 /* In characters. */
 struct al_terminal_size {
     uint16_t rows; /* 0: no terminal */

@@ -171,13 +171,7 @@ int al_cells_config_read(struct al_cells_config *config, const char *path, struc
         .prestarted = 4,        /* each holds 3 to 6 MiB */
         .require = AL_LAYERS_ALL,
         .jobs_max = 2048, /* stream slots, run slots of 256 cores, and cells made ahead */
-        .maxima = {.cpu_ms = 300000,
-                   .wall_ms = 3600000,
-                   .memory_mb = 4096,
-                   .pids = 1024,
-                   .file_size_mb = 4096,
-                   .open_files = 1024,
-                   .disk_mb = 4096},
+        .maxima = AL_QUOTAS_MAXIMA,
     };
     static const struct al_ini_handler handler = {.value = take_value};
     struct parse p = {.config = config};

@@ -38,15 +38,7 @@ struct al_job_spec al_direct_spec(const struct al_direct *direct)
         .code = {(const uint8_t *)direct->program->code, strlen(direct->program->code)},
         .workdir = "/sandbox",
         .network = AL_NETWORK_NONE,
-        .quotas = {.cpu_ms = 5000,
-                   .wall_ms = 10000,
-                   .memory_mb = 256,
-                   .pids = 64,
-                   .file_size_mb = 32,
-                   .open_files = 64,
-                   .disk_mb = 64,
-                   .output_bytes = 1 << 20,
-                   .artifact_bytes = 1 << 20},
+        .quotas = AL_QUOTAS_DEFAULTS,
     };
     snprintf(spec.job_id, sizeof spec.job_id, "%08x%08x", (unsigned)getpid(),
              atomic_fetch_add(&serial, 1));

@@ -109,16 +109,10 @@ struct al_job_spec al_test_spec(const struct al_backend *backend, const char *la
         .code = {(const uint8_t *)code, strlen(code)},
         .workdir = "/sandbox",
         .network = AL_NETWORK_NONE,
-        .quotas = {.cpu_ms = 5000 * times,
-                   .wall_ms = 10000 * times,
-                   .memory_mb = 256,
-                   .pids = 64,
-                   .file_size_mb = 32,
-                   .open_files = 64,
-                   .disk_mb = 64,
-                   .output_bytes = 1 << 20,
-                   .artifact_bytes = 1 << 20},
+        .quotas = AL_QUOTAS_DEFAULTS,
     };
+    spec.quotas.cpu_ms *= times;
+    spec.quotas.wall_ms *= times;
     if (!spec.language) {
         al_test_fail(backend->name, language);
     }
