@@ -263,11 +263,15 @@ static void drain(struct daemon *d)
     }
 }
 
+/* What is freed lies between what is not, and stays resident until somebody asks for it back: after
+ * many different jobs some megabytes, after a client that resets streams by the thousand gigabytes.
+ */
 static void serve(struct daemon *d)
 {
     enum wake_up why;
     do {
         al_server_report(d->server);
+        (void)malloc_trim(0);
         why = wait_for_event(d, al_now_ms() + REPORT_MS);
     } while (why == WAKE_TIMEOUT);
     if (why == WAKE_LAUNCHER_DIED) {
