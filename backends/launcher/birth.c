@@ -255,6 +255,9 @@ int al_job_start_stage(struct al_job *job, struct al_err *err)
         rc = al_cell_take(&job->cell, job->assignment.resized ? disk_mb : 0, err);
     }
     al_close_fd(&job->assign_fd);
+    if (collect || (!compile && job->artifacts_out < 0)) {
+        al_close_fd(&job->bundle_fd); /* no later stage reads it, and it may be large */
+    }
     if (collect) {
         al_close_fd(&job->artifacts_out);
     }

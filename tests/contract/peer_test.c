@@ -2,6 +2,7 @@
  * An airlockd that lies: whatever comes over the launcher's sockets, it refuses or ends, no job
  * gets more than it may have, and the other jobs go on.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -233,6 +234,52 @@ static void test_bundle__not_a_sealed_memfd(void **state)
     assert_bundle_refused(memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     assert_bundle_refused(eventfd(0, EFD_CLOEXEC));
     raw_assert_works(&shared);
+}
+
+static int count_bundles_held(void)
+{
+    char path[64], link[64];
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)shared.pid);
+    al_auto_closedir DIR *fds = opendir(path);
+    int n = 0;
+    assert_non_null(fds);
+    for (const struct dirent *e; (e = readdir(fds)) != NULL;) {
+        ssize_t len = readlinkat(dirfd(fds), e->d_name, link, sizeof link - 1);
+        link[len > 0 ? len : 0] = '\0';
+        n += strncmp(link, "/memfd:airlock-job", strlen("/memfd:airlock-job")) == 0;
+    }
+    return n;
+}
+
+/* What a request brings along may be large, and its program may live long. */
+static void test_bundle__is_let_go_once_it_is_unpacked(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *language;
+        const char *code;
+        uint64_t artifact_bytes; /* 0: none are wanted; else the collector reads the globs */
+        int held;
+    } rows[] = {
+        {"bash", "sleep " MARK, 0, 0},
+        {"typescript", "echo sleep " MARK " > main.js", 0, 0},
+        {"bash", "sleep " MARK, 1000, 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct al_msg_spawn m = raw_message(AL_CELL_NATIVE, rows[i].language);
+        struct al_launched job;
+        char refused[256];
+        m.quotas.artifact_bytes = rows[i].artifact_bytes;
+        assert_int_equal(raw_run(&shared, &m, rows[i].code, &job, refused), 0);
+        int64_t deadline_ms = al_now_ms() + 10000;
+        while (al_test_count_processes(MARK) == 0 && al_now_ms() < deadline_ms) {
+            usleep(10000);
+        }
+        assert_int_equal(count_bundles_held(), rows[i].held);
+        al_launched_close(&job);
+        assert_true(raw_all_gone(MARK, 5000));
+        assert_int_equal(count_bundles_held(), 0);
+    }
 }
 
 /* A control "socket" on which nothing can be answered: the job dies, nothing else does. */
@@ -545,6 +592,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bundle__not_a_sealed_memfd),
+        cmocka_unit_test(test_bundle__is_let_go_once_it_is_unpacked),
         cmocka_unit_test(test_control__not_a_socket),
         cmocka_unit_test(test_control__lingers),
         cmocka_unit_test(test_control__full),
