@@ -13,6 +13,7 @@
 #include "backends/base/clock.h"
 #include "backends/base/err.h"
 #include "backends/base/log.h"
+#include "backends/base/version.h"
 #include "backends/launcher/child.h"
 
 #define NOBODY 65534
@@ -72,25 +73,6 @@ ssize_t al_runtime_ask(const struct al_cells_config *config, char *const argv[],
     return (ssize_t)len;
 }
 
-/* The first "digits.digits…" of the text. */
-static bool pick_version(const char *text, char *ret, size_t size)
-{
-    for (const char *at = text + strcspn(text, "0123456789"); *at; at += strcspn(at, "0123456789"))
-    {
-        size_t n = strspn(at, "0123456789.");
-        if (memchr(at, '.', n) && n < size) {
-            while (at[n - 1] == '.') {
-                n--;
-            }
-            memcpy(ret, at, n);
-            ret[n] = '\0';
-            return true;
-        }
-        at += n;
-    }
-    return false;
-}
-
 static bool version_of(const struct al_cells_config *config, const char *program, char *ret,
                        size_t size)
 {
@@ -99,7 +81,7 @@ static bool version_of(const struct al_cells_config *config, const char *program
     if (access(program, X_OK) < 0) {
         return false;
     }
-    if (al_runtime_ask(config, argv, text, sizeof text) <= 0 || !pick_version(text, ret, size)) {
+    if (al_runtime_ask(config, argv, text, sizeof text) <= 0 || !al_version_pick(text, ret, size)) {
         snprintf(ret, size, "unknown");
     }
     return true;

@@ -3,68 +3,25 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "backends/base/cleanup.h"
 #include "backends/base/io.h"
 #include "backends/launcher/barrier.h"
-
-#define OPEN_TRIES 100
-#define BENEATH    (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
-
-static int make_parents(int workdir, const char *path, struct al_err *err)
-{
-    char at[AL_PATH_MAX];
-    if (strlen(path) >= sizeof at) {
-        return al_err_set(err, AL_ERR_INTERNAL, "a file's path is too long");
-    }
-    memcpy(at, path, strlen(path) + 1);
-    for (char *slash = at; (slash = strchr(slash, '/')) != NULL; slash++) {
-        *slash = '\0';
-        if (mkdirat(workdir, at, 0755) < 0 && errno != EEXIST) {
-            return al_err_errno(err, errno, "cannot make the folder of file '%s'", path);
-        }
-        *slash = '/';
-    }
-    return 0;
-}
-
-/* EAGAIN: a ".." while anything on the machine was mounted or renamed; asking again gives the
- * answer. */
-static int open_beneath(int dir, const char *path, const struct open_how *how)
-{
-    int fd;
-    int tries = 0;
-    do {
-        fd = (int)syscall(SYS_openat2, dir, path, how, sizeof *how);
-    } while (fd < 0 && errno == EAGAIN && ++tries < OPEN_TRIES);
-    return fd;
-}
+#include "backends/launcher/beneath.h"
 
 static int write_item(int workdir, const char *path, const struct al_bundle_item *item,
                       struct al_err *err)
 {
-    int rc = make_parents(workdir, path, err);
-    if (rc < 0) {
-        return rc;
-    }
-    struct open_how how = {
-        .flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, .mode = item->mode, .resolve = BENEATH};
-    al_auto_close int fd = open_beneath(workdir, path, &how);
+    al_auto_close int fd = al_beneath_create(workdir, path, item->mode, err);
     if (fd < 0) {
-        return al_err_errno(err, errno, "cannot make the file '%s'", path);
+        return fd;
     }
-    if (fchmod(fd, item->mode) < 0) { /* what the request says, whatever the umask is */
-        return al_err_errno(err, errno, "cannot set the mode of the file '%s'", path);
-    }
-    rc = al_io_write_full(fd, item->data, item->len);
+    int rc = al_io_write_full(fd, item->data, item->len);
     return rc < 0 ? al_err_errno(err, -rc, "cannot write the file '%s'", path) : 0;
 }
 
@@ -139,19 +96,8 @@ static int open_workdir(const struct al_program *p, bool make, struct al_err *er
     if (base < 0) {
         return base;
     }
-    if (make && strchr(below, '/')) {
-        int rc = make_parents(base, below, err);
-        if (rc < 0) {
-            return rc;
-        }
-        if (mkdirat(base, below, 0755) < 0 && errno != EEXIST) {
-            return al_err_errno(err, errno, "cannot make the workdir %s", p->workdir);
-        }
-    }
-    const struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
-                                 .resolve = al_barrier_flags(AL_BARRIER_WORKDIR, BENEATH)};
-    int fd = open_beneath(base, below, &how);
-    return fd < 0 ? al_err_errno(err, errno, "cannot open the workdir %s", p->workdir) : fd;
+    return al_beneath_open_folder(base, below, make,
+                                  al_barrier_flags(AL_BARRIER_WORKDIR, al_beneath_flags), err);
 }
 
 int al_program_unpack(struct al_program *p, int bundle_fd, struct al_err *err)
