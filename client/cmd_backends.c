@@ -31,7 +31,12 @@ static void add_languages(struct al_text *text, const Airlock__V1__BackendInfo *
             al_text_add(text, k == 0 ? " (also " : ", ");
             al_text_add_escaped(text, language->aliases[k]);
         }
-        al_text_add(text, "%s\n", language->n_aliases > 0 ? ")" : "");
+        al_text_add(text, "%s", language->n_aliases > 0 ? ")" : "");
+        if (*language->unavailable_reason) {
+            al_text_add(text, ": unavailable: ");
+            al_text_add_escaped(text, language->unavailable_reason);
+        }
+        al_text_add(text, "\n");
     }
 }
 

@@ -73,6 +73,11 @@ static int find_language(struct convert *c, const struct al_backend *backend, co
                           "language: backend %s has no %s (it has: %s)", backend->name,
                           al_quote(wanted).text, backend->n_languages > 0 ? names.text : "none");
     }
+    if (language->unavailable) {
+        return al_err_set(c->err, AL_ERR_FAILED_PRECONDITION,
+                          "language: backend %s cannot run %s: %s", backend->name, language->name,
+                          language->unavailable);
+    }
     c->request->spec.language = language;
     return 0;
 }

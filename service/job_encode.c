@@ -274,6 +274,14 @@ static void encode_languages(const struct al_backend *backend, struct al_arena *
         infos[i].name = (char *)language->name;
         infos[i].version = (char *)language->version;
         infos[i].aliases = (char **)language->aliases;
+        if (language->unavailable) {
+            char *reason = al_arena_alloc(arena, 4 * AL_UNAVAILABLE_MAX);
+            if (!reason) {
+                return;
+            }
+            al_encode_text(language->unavailable, reason, 4 * AL_UNAVAILABLE_MAX);
+            infos[i].unavailable_reason = reason;
+        }
         while (language->aliases[infos[i].n_aliases]) {
             infos[i].n_aliases++;
         }

@@ -58,15 +58,19 @@ const struct al_language *al_backend_find_language(const struct al_backend *back
                                                    const char *wanted)
 {
     const char *at = strchrnul(wanted, '@');
+    const struct al_language *unavailable = NULL;
     for (size_t i = 0; i < backend->n_languages; i++) {
         const struct al_language *lang = &backend->languages[i];
         if (name_matches(lang, wanted, (size_t)(at - wanted)) &&
             (*at == '\0' || version_matches(lang->version, at + 1)))
         {
-            return lang;
+            if (!lang->unavailable) {
+                return lang;
+            }
+            unavailable = unavailable ? unavailable : lang;
         }
     }
-    return NULL;
+    return unavailable;
 }
 
 uint32_t al_job_spec_needs(const struct al_job_spec *spec)

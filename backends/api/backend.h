@@ -69,6 +69,7 @@ struct al_language {
     const char *aliases[AL_LANGUAGE_ALIASES_MAX + 1]; /* NULL-terminated */
     const char *code_file;   /* where the code is put, relative to the workdir: "main.py" */
     const char *output_file; /* what a compile step writes there ("main.js"), or NULL */
+    const char *unavailable; /* for a human: why it cannot be run here; NULL: it can */
 };
 
 struct al_backend;
@@ -114,8 +115,8 @@ static inline void al_backend_destroy(struct al_backend *backend)
 }
 
 /* The runtime that `wanted` selects: "python", an alias, or "name@version", where a version matches
- * itself and every version below it ("3" and "3.11" select 3.11.2). The first of several wins.
- * NULL: none. */
+ * itself and every version below it ("3" and "3.11" select 3.11.2). The first of several wins; one
+ * that is unavailable only when there is no other. NULL: none. */
 const struct al_language *al_backend_find_language(const struct al_backend *backend,
                                                    const char *wanted);
 
