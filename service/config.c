@@ -54,6 +54,7 @@ void al_config_defaults(struct al_config *config)
                    .maxima = AL_QUOTAS_MAXIMA,
                    .deadline_margin_ms = 250},
     };
+    al_docker_config_defaults(&config->docker);
 }
 
 static int take_section(void *arg, const char *name, struct al_err *err)
@@ -62,6 +63,9 @@ static int take_section(void *arg, const char *name, struct al_err *err)
     const char *tenant = al_config_section_tenant(name);
     if (tenant) {
         return al_config_tenant_open(r->config, tenant, err) ? 0 : -EINVAL;
+    }
+    if (al_docker_config_has(name)) {
+        return al_docker_config_open(&r->config->docker, name, err);
     }
     if (al_config_section_is_ours(name) || al_config_section_is_launchers(name)) {
         return 0;
@@ -101,6 +105,12 @@ static int take_value(void *arg, const struct al_ini_value *value, struct al_err
     if (al_config_section_is_launchers(value->section)) {
         return 0;
     }
+    if (al_docker_config_has(value->section)) {
+        int rc = al_docker_config_set(&r->config->docker, value->section, value->key,
+                                      value->continues, value->text, err);
+        al_err_wrap(err, "[%s] %s", value->section, al_quote_bare(value->key).text);
+        return rc;
+    }
     const char *name = al_config_section_tenant(value->section);
     if (!name) {
         return set_key(r, NULL, value, err);
@@ -137,6 +147,11 @@ static int check_whole(const struct al_config *c, const char *path, struct al_er
     if (c->ring_bytes > c->output_memory_mb << 20) {
         return al_err_set(err, AL_ERR_INVALID_ARGUMENT,
                           "%s: [server] ring_kb is above output_memory_mb", path);
+    }
+    int rc = al_docker_config_check(&c->docker, err);
+    if (rc < 0) {
+        al_err_wrap(err, "%s", path);
+        return rc;
     }
     return al_config_quota_check(c, path, err);
 }

@@ -13,6 +13,7 @@
 
 #include "backends/api/job_spec.h"
 #include "backends/base/err.h"
+#include "backends/docker/config.h"
 #include "service/policy.h"
 #include "service/quota/quota.h"
 
@@ -74,6 +75,7 @@ struct al_config {
     uint64_t records_max_count;   /* 100000 */
     uint64_t records_max_mb;      /* 512 */
     int64_t records_max_age_ms;   /* 7 days */
+    struct al_docker_config docker;
     struct al_config_tenant tenants[AL_CONFIG_TENANTS_MAX];
     size_t n_tenants;
 };

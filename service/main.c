@@ -21,6 +21,7 @@
 #include "backends/base/cleanup.h"
 #include "backends/base/clock.h"
 #include "backends/base/log.h"
+#include "backends/docker/docker.h"
 #include "backends/echo/echo.h"
 #include "backends/launcher/client.h"
 #include "backends/local/local.h"
@@ -34,7 +35,7 @@
 #define EXIT_FAILED 1
 #define EXIT_USAGE  2
 
-#define N_BACKENDS 3
+#define N_BACKENDS 4
 
 /* How often trouble that lasts is logged. */
 #define REPORT_MS 60000
@@ -48,6 +49,7 @@ struct daemon {
     struct al_config config;
     const char *config_path;
     char launcher_path[PATH_MAX];
+    char container_init_path[PATH_MAX];
     int lock_fd;
     int signal_fd;
     struct al_launcher *launcher;
@@ -68,16 +70,11 @@ static void tune_malloc(void)
     (void)mallopt(M_ARENA_MAX, 4);
 }
 
-/* Beside this program, or where the build puts it. */
-static int find_launcher(struct daemon *d, struct al_err *err)
+/* A program of ours: beside this one, or where the build puts it. */
+static int find_program(const char *name, const char *built, char ret[PATH_MAX], struct al_err *err)
 {
-    static const char *const places[] = {"airlock-launcher",
-                                         "../backends/launcher/airlock-launcher"};
+    const char *const places[] = {name, built};
     char self[PATH_MAX - 64];
-    if (d->config.launcher[0]) {
-        memcpy(d->launcher_path, d->config.launcher, sizeof d->config.launcher);
-        return 0;
-    }
     ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
     if (len < 0) {
         return al_err_errno(err, errno, "cannot tell where this program is");
@@ -85,13 +82,24 @@ static int find_launcher(struct daemon *d, struct al_err *err)
     self[len] = '\0';
     *strrchr(self, '/') = '\0';
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        (void)snprintf(d->launcher_path, sizeof d->launcher_path, "%s/%s", self, places[i]);
-        if (access(d->launcher_path, X_OK) == 0) {
+        (void)snprintf(ret, PATH_MAX, "%s/%s", self, places[i]);
+        if (access(ret, X_OK) == 0) {
             return 0;
         }
     }
-    return al_err_set(err, AL_ERR_INVALID_ARGUMENT,
-                      "no airlock-launcher beside airlockd in %.200s; set [server] launcher", self);
+    return al_err_set(err, AL_ERR_INVALID_ARGUMENT, "no %s beside airlockd in %.200s", name, self);
+}
+
+static int find_launcher(struct daemon *d, struct al_err *err)
+{
+    if (d->config.launcher[0]) {
+        memcpy(d->launcher_path, d->config.launcher, sizeof d->config.launcher);
+        return 0;
+    }
+    int r = find_program("airlock-launcher", "../backends/launcher/airlock-launcher",
+                         d->launcher_path, err);
+    al_err_wrap(err, "set [server] launcher");
+    return r;
 }
 
 static void raise_open_files(void)
@@ -152,11 +160,20 @@ static void log_backend(const struct al_backend *backend)
     }
 }
 
+/* What is wrong with it only makes it unavailable. */
+static struct al_backend *make_docker(struct daemon *d)
+{
+    (void)find_program("airlock-container-init", "../backends/docker/init/airlock-container-init",
+                       d->container_init_path, NULL);
+    return al_docker_create(&d->config.docker, d->config.data_dir, d->container_init_path);
+}
+
 static int make_backends(struct daemon *d, struct al_err *err)
 {
     d->backends[0] = al_native_create(d->launcher);
     d->backends[1] = al_local_create(d->launcher);
     d->backends[2] = al_echo_create();
+    d->backends[3] = make_docker(d);
     for (size_t i = 0; i < N_BACKENDS; i++) {
         if (!d->backends[i]) {
             return al_err_errno(err, ENOMEM, "cannot make the backends");

@@ -72,13 +72,13 @@ static struct al_runtime *find_runtime(struct parse *p, const char *name, struct
 static bool is_for_airlockd(const char *section, const char *key)
 {
     static const char *const names[] = {"server", "limits", "defaults", "quota",
-                                        "gate",   "cache",  "records"};
+                                        "gate",   "cache",  "records",  "docker"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(section, names[i]) == 0) {
             return true;
         }
     }
-    if (strncmp(section, "tenant ", 7) == 0) {
+    if (strncmp(section, "tenant ", 7) == 0 || strncmp(section, "image ", 6) == 0) {
         return true;
     }
     /* It refuses what neither knows. */
