@@ -549,8 +549,9 @@ int main(int argc, char **argv)
     al_test_start();
     for (unsigned b = 0; b < AL_TEST_BACKENDS; b++) {
         struct al_backend *backend = al_test_backend_of((enum al_test_backend)(1u << b));
-        for (size_t i = 0; i < ROWS; i++) {
+        for (size_t i = 0; backend && i < ROWS; i++) {
             unsigned backends = rows[i].backends ? rows[i].backends : AL_TEST_CELLS;
+            backends |= backends & AL_TEST_NATIVE ? AL_TEST_DOCKER : 0;
             snprintf(names[n], sizeof names[n], "%s/%s", backend->name, rows[i].name);
             if (!(backends & (1u << b)) || (argc > 1 && !strstr(names[n], argv[1]))) {
                 continue;

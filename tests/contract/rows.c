@@ -14,6 +14,22 @@
 #define NAP          "@NAP@"
 #define ROW_NAME_MAX 96
 
+/* What a daemon may take on a busy machine to make and remove a container, beyond what a row says.
+ */
+#define CONTAINER_MS 5000
+
+/* What a native cell does a container must do too, but for these. */
+static const struct {
+    const char *row;
+    const char *why;
+} not_on_docker[] = {
+    {"workdir_and_tmp_share_the_disk", "two places cannot be of one tmpfs: each has disk_mb"},
+    {"init_shows_no_path_of_the_host", "its init is a file of the image"},
+    {"init_is_out_of_reach", "of the same user: a signal is not refused, it does nothing"},
+    {"socket_buffers_are_bounded", "runc does not set that limit of cgroup v1"},
+    {"host_files_are_not_there", "/sys is read-only, and the rest is the image's"},
+};
+
 /* What it becomes. */
 static const char *nap(void)
 {
@@ -77,6 +93,7 @@ static void check_output(const struct al_row *row, const struct al_test_run *run
 
 struct state {
     const struct al_row *row;
+    enum al_test_backend bit;
     struct al_backend *backend;
     char name[ROW_NAME_MAX];
 };
@@ -94,13 +111,24 @@ static void test_row(void **state)
     al_test_run(s->backend, &spec, &row->caller, &run);
     check_outcome(row, &run);
     check_output(row, &run);
-    if (row->within_ms && run.took_ms > row->within_ms && !al_test_is_slow()) {
-        fail_msg("took %lld ms, not %d", (long long)run.took_ms, row->within_ms);
+    int within_ms = row->within_ms + (s->bit == AL_TEST_DOCKER ? CONTAINER_MS : 0);
+    if (row->within_ms && run.took_ms > within_ms && !al_test_is_slow()) {
+        fail_msg("took %lld ms, not %d", (long long)run.took_ms, within_ms);
     }
     if (row->check) {
         row->check(&run);
     }
     al_test_run_finish(&run);
+}
+
+static bool docker_is_excused(const struct al_row *row)
+{
+    for (size_t i = 0; i < sizeof not_on_docker / sizeof not_on_docker[0]; i++) {
+        if (strcmp(row->name, not_on_docker[i].row) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool holds_for(const struct al_row *row, enum al_test_backend bit,
@@ -109,6 +137,9 @@ static bool holds_for(const struct al_row *row, enum al_test_backend bit,
     uint32_t capabilities = (uint32_t)(row->runs_on >> 32);
     if (capabilities) {
         return bit != AL_TEST_ECHO && (backend->capabilities & capabilities) == capabilities;
+    }
+    if (bit == AL_TEST_DOCKER) {
+        return (row->runs_on & AL_TEST_NATIVE) && !docker_is_excused(row);
     }
     return row->runs_on & bit;
 }
@@ -130,9 +161,9 @@ static size_t choose(const struct al_row *rows, size_t n_rows, char **texts, str
     for (unsigned b = 0; b < AL_TEST_BACKENDS; b++) {
         enum al_test_backend bit = 1u << b;
         struct al_backend *backend = al_test_backend_of(bit);
-        for (size_t i = 0; i < n_rows; i++) {
+        for (size_t i = 0; backend && i < n_rows; i++) {
             struct state *state = &ret[n];
-            *state = (struct state){.row = &rows[i], .backend = backend};
+            *state = (struct state){.row = &rows[i], .bit = bit, .backend = backend};
             snprintf(state->name, sizeof state->name, "%s/%s", backend->name, rows[i].name);
             n += holds_for(&rows[i], bit, backend) && is_asked_for(&rows[i], state->name, texts);
         }

@@ -315,7 +315,7 @@ int main(int argc, char **argv)
     al_test_start();
     for (unsigned b = 0; b < AL_TEST_BACKENDS; b++) {
         struct al_backend *backend = al_test_backend_of((enum al_test_backend)(1u << b));
-        for (size_t i = 0; i < ROWS; i++) {
+        for (size_t i = 0; backend && i < ROWS; i++) {
             snprintf(names[n], sizeof names[n], "%s/%s", backend->name, rows[i].name);
             if (!(rows[i].backends & (1u << b)) || (argc > 1 && !strstr(names[n], argv[1]))) {
                 continue;

@@ -10,6 +10,7 @@
 
 #include "backends/base/cleanup.h"
 #include "backends/base/io.h"
+#include "backends/docker/docker.h"
 #include "backends/echo/echo.h"
 #include "backends/launcher/client.h"
 #include "backends/local/local.h"
@@ -19,6 +20,7 @@
 
 static struct al_launcher *launcher;
 static struct al_backend *backends[AL_TEST_BACKENDS];
+static struct al_docker_config docker_config;
 static char dir[] = "/tmp/airlock-test-XXXXXX";
 #define RANDOM_PART (sizeof dir - sizeof "XXXXXX")
 
@@ -30,6 +32,8 @@ static void remove_dir(void)
     char path[64];
     snprintf(path, sizeof path, "%s/airlock.conf", dir);
     unlink(path);
+    snprintf(path, sizeof path, "%s/docker-instance", dir);
+    unlink(path);
     rmdir(dir);
 }
 
@@ -38,6 +42,30 @@ void al_test_fail(const char *what, const char *why)
     fprintf(stderr, "test set-up: %s: %s\n", what, why);
     remove_dir();
     exit(1);
+}
+
+static struct al_backend *create_docker(const char *host)
+{
+    static const char *const languages[] = {"python", "javascript", "typescript", "bash"};
+    const char *image = getenv("AIRLOCK_TEST_DOCKER_IMAGE");
+    const char *init = getenv("AIRLOCK_CONTAINER_INIT");
+    struct al_err err = {0};
+    al_docker_config_defaults(&docker_config);
+    int rc = al_docker_config_set(&docker_config, "docker", "host", false, host, &err);
+    for (size_t i = 0; i < sizeof languages / sizeof languages[0] && rc == 0; i++) {
+        char section[32];
+        snprintf(section, sizeof section, "image %s", languages[i]);
+        rc = al_docker_config_open(&docker_config, section, &err);
+        rc = rc < 0 ? rc
+                    : al_docker_config_set(&docker_config, section, "image", false,
+                                           image ? image : "", &err);
+    }
+    rc = rc < 0 ? rc : al_docker_config_check(&docker_config, &err);
+    if (rc < 0) {
+        al_test_fail("docker", err.text);
+    }
+    return al_docker_create(&docker_config, dir,
+                            init ? init : "backends/docker/init/airlock-container-init");
 }
 
 void al_test_start_with(const char *config_more)
@@ -65,12 +93,17 @@ void al_test_start_with(const char *config_more)
     backends[0] = al_echo_create();
     backends[1] = al_local_create(launcher);
     backends[2] = al_native_create(launcher);
+    backends[3] =
+        getenv("AIRLOCK_TEST_DOCKER") ? create_docker(getenv("AIRLOCK_TEST_DOCKER")) : NULL;
 }
 
 void al_test_start(void)
 {
     al_test_start_with(al_test_is_slow() ? slow_text : "");
     for (size_t i = 0; i < AL_TEST_BACKENDS; i++) {
+        if (1u << i == AL_TEST_DOCKER && !getenv("AIRLOCK_TEST_DOCKER")) {
+            continue;
+        }
         if (!backends[i] || !backends[i]->available) {
             al_test_fail(backends[i] ? backends[i]->name : "backend",
                          backends[i] ? backends[i]->unavailable_reason : "out of memory");

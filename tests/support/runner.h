@@ -13,18 +13,22 @@ enum al_test_backend {
     AL_TEST_ECHO = 1u << 0,
     AL_TEST_LOCAL = 1u << 1,
     AL_TEST_NATIVE = 1u << 2,
+    AL_TEST_DOCKER = 1u << 3, /* only where a daemon is given, see al_test_start */
     AL_TEST_CELLS = AL_TEST_LOCAL | AL_TEST_NATIVE,
     AL_TEST_ALL = AL_TEST_ECHO | AL_TEST_CELLS,
 };
-#define AL_TEST_BACKENDS 3
+#define AL_TEST_BACKENDS 4
 
 /* Starts the launcher with every backend on; fails the process with a message when that is
- * impossible. */
+ * impossible. With AIRLOCK_TEST_DOCKER (a daemon's address) and AIRLOCK_TEST_DOCKER_IMAGE docker is
+ * one of them; tests/support/dockerd sets both. */
 void al_test_start(void);
 /* The same with more lines of configuration, and whether the backends are available or not. */
 void al_test_start_with(const char *config_more);
 void al_test_stop(void);
+/* NULL: docker, and there is no daemon. */
 struct al_backend *al_test_backend_of(enum al_test_backend bit);
+/* What it runs with; from al_test_start on. */
 
 /* On an emulated machine, which AIRLOCK_TEST_SLOW says: fewer rounds, longer limits. */
 bool al_test_is_slow(void);
