@@ -21,7 +21,8 @@ from airlock.v1 import execution_pb2_grpc as pb_grpc
 from endurance import endurance
 from neighbours import neighbours
 from resume import run_schedule
-from support import CLAIMS, Progress, Server, claim, descendants_of, is_alive, wait_until
+from streams import EVEN, GROWING, busy_streams, idle_streams
+from support import CLAIMS, CONFIG, MANY, Progress, Server, claim, descendants_of, is_alive, wait_until
 
 FLAT_PERCENT = 5
 STALL_GROWTH_MB = 32
@@ -185,7 +186,7 @@ def killed_server(server, channel):
     claim("kill -9 of airlockd, 8 jobs: cgroup folders", f"{left} left", "0", took is not None)
 
 
-PARTS = ("memory", "many", "stalled", "resume", "neighbours", "endurance", "death")
+PARTS = ("memory", "many", "stalled", "streams", "resume", "neighbours", "endurance", "death")
 
 
 def options():
@@ -197,8 +198,14 @@ def options():
     parser.add_argument("--stream-mb", type=int, default=1024, help="size of the stalled stream in MiB (%(default)s)")
     parser.add_argument("--schedules", type=int, default=1000, help="jobs over a network that breaks (%(default)s)")
     parser.add_argument("--endurance-runs", type=int, default=100000, help="mixed runs while all is watched (%(default)s)")
+    parser.add_argument("--idle-streams", type=int, default=2000, help="idle interactive streams at once (%(default)s)")
+    parser.add_argument("--idle-seconds", type=int, default=600, help="how long they are idle (%(default)s)")
+    parser.add_argument("--busy-streams", type=int, default=200, help="streams that print all they can, at once (%(default)s)")
+    parser.add_argument("--busy-seconds", type=int, default=20, help="for how long they do (%(default)s)")
     parser.add_argument("--only", choices=PARTS, action="append", help="this part; may be given several times")
     given = parser.parse_args()
+    if given.idle_streams < 8 or given.idle_seconds < 1 or given.busy_streams < 4 or given.busy_seconds < 1:
+        parser.error("too few: at least 8 idle streams, 1 s, 4 busy streams, 1 s")
     if given.runs < 2 or given.concurrent_runs < 1 or given.stream_mb < 8 or given.endurance_runs < 20 or given.schedules < 5:
         parser.error("too few: at least 2 runs, 1 concurrent run, 8 MiB, 20 runs for endurance, 5 schedules")
     return given
@@ -211,6 +218,11 @@ def run_part(part, given, server, channel):
         flat_memory(server, stub, "native", given.runs)
     elif part == "many":
         many_at_once(server, stub, given.concurrent_runs)
+    elif part == "streams":
+        run_many(stub, "native", 200, 16)  # what a server makes once it has
+        idle_streams(server, given.idle_streams, given.idle_seconds)
+        busy_streams(server, given.busy_streams, given.busy_seconds, "even windows", EVEN)
+        busy_streams(server, given.busy_streams, given.busy_seconds, "growing windows", GROWING)
     elif part == "stalled":
         stalled_reader(server, stub, given.stream_mb)
     elif part == "resume":
@@ -228,7 +240,7 @@ def main():
     for part in PARTS:
         if given.only and part not in given.only:
             continue
-        server = Server(given.airlockd)
+        server = Server(given.airlockd, MANY if part == "streams" else CONFIG)
         try:
             with grpc.insecure_channel(server.address) as channel:
                 run_part(part, given, server, channel)

@@ -22,6 +22,22 @@ prestarted = 2
 [local]
 allow_unsafe = yes
 """
+# For thousands of streams.
+MANY = """[server]
+listen = 127.0.0.1:0
+data_dir = {dir}/data
+stream_slots = 4000
+queue_max = 4000
+queue_tenant_max = 4000
+output_memory_mb = 8192
+[quota]
+max_inflight = 4000
+cpu_seconds_per_minute = 604800
+[cells]
+jobs_max = 4096
+prepared = 4
+prestarted = 2
+"""
 PF_EXITING = 4
 
 
@@ -78,12 +94,12 @@ def wait_until(condition, seconds):
 class Server:
     """An airlockd of one's own, its launcher and what they own on this machine."""
 
-    def __init__(self, program):
+    def __init__(self, program, text=CONFIG):
         self.dir = tempfile.TemporaryDirectory(prefix="airlock-soak.")
         os.chmod(self.dir.name, 0o755)
         self.log_path = self.dir.name + "/log"
         with open(self.dir.name + "/airlockd.conf", "w") as config:
-            config.write(CONFIG.format(dir=self.dir.name))
+            config.write(text.format(dir=self.dir.name))
         with open(self.log_path, "w") as log:
             self.process = subprocess.Popen([program, "--config", config.name], stderr=log)
         if wait_until(lambda: "listening on" in read(self.log_path), 30) is None:
