@@ -252,6 +252,52 @@ static void test_layers__are_those_that_hold(void **state)
     al_backend_destroy(backend);
 }
 
+/* --- over TLS --- */
+
+static void configure_tls(const char *cert, const char *key)
+{
+    const char *folder = getenv("AIRLOCK_TEST_DOCKER_TLS");
+    configure(getenv("AIRLOCK_TEST_DOCKER_TCP"));
+    snprintf(config.tls_ca, sizeof config.tls_ca, "%s/ca.pem", folder);
+    snprintf(config.tls_cert, sizeof config.tls_cert, "%s/%s", folder, cert);
+    snprintf(config.tls_key, sizeof config.tls_key, "%s/%s", folder, key);
+}
+
+static void test_tls__carries_output_and_input(void **state)
+{
+    (void)state;
+    static uint8_t zeros[1 << 20];
+    configure_tls("cert.pem", "key.pem");
+    struct al_backend *backend = create();
+    if (!backend->available) {
+        fail_msg("unavailable: %s", backend->unavailable_reason);
+    }
+    struct al_job_spec spec = al_test_spec(backend, "bash", "cat");
+    struct al_test_run run;
+    spec.stdin_bytes = (struct al_bytes){zeros, sizeof zeros};
+    al_test_run(backend, &spec, NULL, &run);
+    assert_int_equal(run.rc, 0);
+    assert_int_equal(run.result.status, AL_STATUS_SUCCEEDED);
+    assert_int_equal(run.out[AL_STDOUT].len, sizeof zeros);
+    al_test_run_finish(&run);
+    al_backend_destroy(backend);
+}
+
+static void test_tls__a_daemon_that_another_authority_signed_is_not_believed(void **state)
+{
+    (void)state;
+    configure_tls("cert.pem", "key.pem");
+    snprintf(config.tls_ca, sizeof config.tls_ca, "%s/cert.pem", getenv("AIRLOCK_TEST_DOCKER_TLS"));
+    assert_unavailable("docker daemon: SSL");
+}
+
+static void test_tls__a_certificate_that_is_not_there(void **state)
+{
+    (void)state;
+    configure_tls("nonexistent.pem", "key.pem");
+    assert_unavailable("docker daemon: ");
+}
+
 /* --- nothing is left --- */
 
 struct worker {
@@ -401,6 +447,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_another_image__takes_the_place_of_the_one_before),
         cmocka_unit_test(test_init__survives_its_program),
         cmocka_unit_test(test_layers__are_those_that_hold),
+        cmocka_unit_test(test_tls__carries_output_and_input),
+        cmocka_unit_test(test_tls__a_daemon_that_another_authority_signed_is_not_believed),
+        cmocka_unit_test(test_tls__a_certificate_that_is_not_there),
         cmocka_unit_test(test_many_at_once__each_its_own),
         cmocka_unit_test(test_airlockd_killed__nothing_runs_and_the_next_start_reaps),
         cmocka_unit_test(test_container_removed__is_an_error_of_the_backend),
@@ -408,8 +457,8 @@ int main(int argc, char **argv)
     };
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGPIPE, &ignore, NULL); /* as airlockd does */
-    if (!getenv("AIRLOCK_TEST_DOCKER")) {
-        fprintf(stderr, "there is no daemon: run it by tests/support/dockerd\n");
+    if (!getenv("AIRLOCK_TEST_DOCKER") || !getenv("AIRLOCK_TEST_DOCKER_TCP")) {
+        fprintf(stderr, "there is no daemon: run it by tests/support/dockerd --tls\n");
         return EXIT_FAILURE;
     }
     if (argc > 1) {
