@@ -43,7 +43,6 @@ struct al_pump {
     bool truncated[2];
     char words[AL_PUMP_WORDS_MAX];
 
-    bool begun; /* the container was started: time counts */
     bool started, exited, ended;
     bool cancelled, over_output;
     bool room_made;

@@ -285,6 +285,9 @@ static int run_container(struct run *r, struct al_err *err)
         r->pump.cancelled = true;
         return take_loss(r, err);
     }
+    if (rc < 0 && !al_err_is_set(err)) {
+        return al_err_errno(err, -rc, "docker: cannot send the job");
+    }
     return rc < 0 ? rc : talk(r, err);
 }
 
