@@ -147,6 +147,19 @@ static const struct row rows[] = {
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 
+/* What a native cell keeps and measures a container must too, but for the peak of processes (among
+ * which runc's own would be) and less memory than any container may have. */
+static unsigned backends_of(const struct row *row)
+{
+    bool docker = (row->backends & AL_TEST_NATIVE) && row->quotas.memory_mb != 1;
+    return row->backends | (docker ? AL_TEST_DOCKER : 0);
+}
+
+static bool is_docker(const struct al_backend *backend)
+{
+    return strcmp(backend->name, "docker") == 0;
+}
+
 /* --- one run --- */
 
 static struct al_job_spec spec_of(const struct al_backend *backend, const struct row *row)
@@ -232,7 +245,7 @@ static bool attempt(const struct row *row, struct al_backend *backend)
     if (!worker_read(&run, &own) && row->compare) {
         fail_msg("the program did not say what it has done");
     }
-    if (row->pids) {
+    if (row->pids && (r->pids_peak > 0 || !is_docker(backend))) {
         assert_int_equal(r->pids_peak, row->pids);
     }
     show(row, &run, &own);
@@ -317,7 +330,7 @@ int main(int argc, char **argv)
         struct al_backend *backend = al_test_backend_of((enum al_test_backend)(1u << b));
         for (size_t i = 0; backend && i < ROWS; i++) {
             snprintf(names[n], sizeof names[n], "%s/%s", backend->name, rows[i].name);
-            if (!(rows[i].backends & (1u << b)) || (argc > 1 && !strstr(names[n], argv[1]))) {
+            if (!(backends_of(&rows[i]) & (1u << b)) || (argc > 1 && !strstr(names[n], argv[1]))) {
                 continue;
             }
             states[n] = (struct state){&rows[i], backend};
