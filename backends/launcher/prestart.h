@@ -10,8 +10,8 @@
  *   Py_GetArgcArgv and Py_GetPath.
  * - The process is older than the job, so that clocks which count from its start have gone on.
  * - What python's garbage collector has counted, which can be the same.
- * - What a bare `declare -p` has of bash's PIPESTATUS, BASH_ARGC and SECONDS as long as no command has been
- *   run and nobody has asked: they have their first value already, "0".
+ * - What a bare `declare -p` has of bash's PIPESTATUS, BASH_ARGC and SECONDS as long as no command
+ * has been run and nobody has asked: they have their first value already, "0".
  * - Before node 20: process.moduleLoadList, and that the pool of small Buffers is begun.
  *
  * The rest is as if it had been started for the job, hash seed and address layout fresh for each.
