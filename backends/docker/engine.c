@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "backends/base/cleanup.h"
 #include "backends/docker/body.h"
@@ -48,10 +49,21 @@ void al_engine_aim(const struct al_engine *e, CURL *curl)
     }
 }
 
-int al_engine_failed(CURLcode code, const char *detail, const char *what, struct al_err *err)
+/* libcurl speaks of a port 80, and does not say why, when it cannot connect to a socket. */
+static const char *explain_socket(const char *path)
 {
-    return al_err_set(err, AL_ERR_INTERNAL, "%s: %s", what,
-                      detail[0] != '\0' ? detail : curl_easy_strerror(code));
+    return access(path, R_OK | W_OK) < 0 ? strerror(errno) : "nobody listens on it";
+}
+
+int al_engine_failed(const struct al_engine *e, CURLcode code, const char *detail,
+                     struct al_err *err)
+{
+    const char *host = e->config->host;
+    bool socket = strncmp(host, "unix://", 7) == 0;
+    const char *why = code == CURLE_COULDNT_CONNECT && socket ? explain_socket(host + 7)
+                      : detail[0] != '\0'                     ? detail
+                                                              : curl_easy_strerror(code);
+    return al_err_set(err, AL_ERR_INTERNAL, "docker daemon at %s: %s", host, why);
 }
 
 static CURL *take_idle(struct al_engine *e)
@@ -135,7 +147,7 @@ int al_engine_call(struct al_engine *e, const struct al_engine_call *call,
     if (code != CURLE_OK) {
         al_buf_finish(&ret->body);
         curl_easy_cleanup(curl);
-        return al_engine_failed(code, detail, "docker daemon", err);
+        return al_engine_failed(e, code, detail, err);
     }
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &ret->status);
     keep_idle(e, curl);

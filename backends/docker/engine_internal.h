@@ -23,4 +23,5 @@ struct al_engine {
 void al_engine_aim(const struct al_engine *engine, CURL *curl);
 
 /* An error that libcurl has met. Returns as al_err_set. */
-int al_engine_failed(CURLcode code, const char *detail, const char *what, struct al_err *err);
+int al_engine_failed(const struct al_engine *engine, CURLcode code, const char *detail,
+                     struct al_err *err);

@@ -135,7 +135,7 @@ static int connect_to(const struct al_engine *e, struct al_hijack *h, struct al_
     if (code == CURLE_OK) {
         code = curl_easy_getinfo(h->curl, CURLINFO_ACTIVESOCKET, &h->fd);
     }
-    return code == CURLE_OK ? 0 : al_engine_failed(code, detail, "docker daemon", err);
+    return code == CURLE_OK ? 0 : al_engine_failed(e, code, detail, err);
 }
 
 int al_hijack_open(struct al_engine *e, const char *path, struct al_hijack **ret,

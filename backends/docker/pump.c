@@ -395,7 +395,6 @@ static int keep_time(struct al_pump *p)
 enum al_pump_end al_pump_run(struct al_pump *p, struct al_err *err)
 {
     for (;;) {
-        int rc = al_pump_send(p);
         offer(p);
         int gone = receive(p);
         if (p->ended && p->pending.len == 0) {
@@ -408,6 +407,7 @@ enum al_pump_end al_pump_run(struct al_pump *p, struct al_err *err)
         if (gone > 0) {
             return AL_PUMP_LOST;
         }
+        int rc = al_pump_send(p); /* after what came: it may have been leave to send more */
         rc = rc < 0 ? rc : wait_for_events(p);
         if (rc < 0) {
             al_err_errno(err, -rc, "docker: cannot go on");
