@@ -143,6 +143,7 @@ bool al_config_section_is_ours(const char *section)
 bool al_config_section_is_launchers(const char *section)
 {
     return strcmp(section, "cells") == 0 || strcmp(section, "local") == 0 ||
+           strcmp(section, "bubblewrap") == 0 || strcmp(section, "firejail") == 0 ||
            (strncmp(section, "runtime ", 8) == 0 && section[8] != '\0');
 }
 

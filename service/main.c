@@ -23,6 +23,7 @@
 #include "backends/base/log.h"
 #include "backends/docker/docker.h"
 #include "backends/echo/echo.h"
+#include "backends/jail/jail.h"
 #include "backends/launcher/client.h"
 #include "backends/local/local.h"
 #include "backends/native/native.h"
@@ -35,7 +36,7 @@
 #define EXIT_FAILED 1
 #define EXIT_USAGE  2
 
-#define N_BACKENDS 4
+#define N_BACKENDS 6
 
 /* How often trouble that lasts is logged. */
 #define REPORT_MS 60000
@@ -174,6 +175,8 @@ static int make_backends(struct daemon *d, struct al_err *err)
     d->backends[1] = al_local_create(d->launcher);
     d->backends[2] = al_echo_create();
     d->backends[3] = make_docker(d);
+    d->backends[4] = al_bubblewrap_create(d->launcher);
+    d->backends[5] = al_firejail_create(d->launcher);
     for (size_t i = 0; i < N_BACKENDS; i++) {
         if (!d->backends[i]) {
             return al_err_errno(err, ENOMEM, "cannot make the backends");

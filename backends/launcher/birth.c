@@ -139,6 +139,8 @@ static int start_process(struct al_job *job, enum al_role role, struct al_err *e
     }
     job->assign_fd = assign[0];
     al_job_watch_process(job, role, &process, status[0]);
+    rc = al_cell_is_jail(job->plan.kind) ? al_job_watch_link(job, al_steal_fd(&job->assign_fd), err)
+                                         : 0;
     if (role == AL_ROLE_INTERPRETER) {
         close_all(job->plan.stdio, 3);
         al_close_fd(&job->plan.start[0]);
@@ -146,7 +148,7 @@ static int start_process(struct al_job *job, enum al_role role, struct al_err *e
         al_close_fd(&job->cell.ready_fd);
         al_close_fd(&job->plan.start[1]); /* the setter's alone: its end must be seen */
     }
-    return 0;
+    return rc;
 }
 
 int al_job_start_setter(struct al_job *job, struct al_err *err)
@@ -161,6 +163,11 @@ int al_job_start_next(struct al_job *job, enum al_stage stage, struct al_err *er
     job->assignment.stage = stage;
     job->assignment.first = false;
     job->assignment.resized = false;
+    if (al_cell_is_jail(job->plan.kind)) { /* its warden starts it */
+        job->started = false;
+        job->mark = (struct al_mark){0};
+        return al_job_start_stage(job, err);
+    }
     int rc = start_process(job, AL_ROLE_NEXT, err);
     return rc < 0 ? rc : al_job_start_stage(job, err);
 }
@@ -177,17 +184,19 @@ static void fill_in(struct al_job *job, enum al_cell_kind kind, const struct al_
     job->cell = (struct al_cell){.init_pidfd = -1, .mounts_fd = -1, .alive_fd = -1, .ready_fd = -1};
     job->init_reaped = true; /* there is none yet */
     snprintf(job->name, sizeof job->name, "%016llx", (unsigned long long)jobs->next_name++);
-    job->plan = (struct al_cell_plan){.kind = kind,
-                                      .config = jobs->config,
-                                      .cgroups = jobs->cgroups,
-                                      .filter = &jobs->filter,
-                                      .name = job->name,
-                                      .init_uid = rootless ? 0 : uid,
-                                      .program_uid = rootless ? 0 : uid + 1,
-                                      .quotas = *quotas,
-                                      .runtime = runtime,
-                                      .start = {-1, -1},
-                                      .stdio = {-1, -1, -1}};
+    job->plan = (struct al_cell_plan){
+        .kind = kind,
+        .config = jobs->config,
+        .cgroups = jobs->cgroups,
+        .filter = &jobs->filter,
+        .jail = al_cell_is_jail(kind) ? &jobs->jails[al_jail_tool_of(kind)] : NULL,
+        .name = job->name,
+        .init_uid = rootless ? 0 : uid,
+        .program_uid = rootless ? 0 : uid + 1,
+        .quotas = al_cell_quotas(kind, quotas),
+        .runtime = runtime,
+        .start = {-1, -1},
+        .stdio = {-1, -1, -1}};
     for (size_t i = 0; i < 3; i++) {
         job->callers[i] = -1;
     }
@@ -223,8 +232,9 @@ struct al_job *al_job_create(struct al_jobs *jobs, enum al_cell_kind kind,
 bool al_job_fits(const struct al_job *job, const struct al_quotas *quotas)
 {
     const struct al_quotas *made = &job->plan.quotas;
-    return quotas->memory_mb == made->memory_mb && quotas->pids == made->pids &&
-           quotas->disk_mb == made->disk_mb;
+    const struct al_quotas asked = al_cell_quotas(job->plan.kind, quotas);
+    return asked.memory_mb == made->memory_mb && asked.pids == made->pids &&
+           asked.disk_mb == made->disk_mb;
 }
 
 /* The cell may have been made with other limits than its job's. */
@@ -249,7 +259,11 @@ int al_job_start_stage(struct al_job *job, struct al_err *err)
                                    compile || collect ? out : stdio[2]};
     job->assigned_ns = al_now_ns();
     int rc = job->assignment.first ? fit_cell(job, err) : 0;
-    rc = rc < 0 ? rc : al_cell_assign(job->assign_fd, &job->assignment, fds, err);
+    if (rc == 0) {
+        rc = al_cell_is_jail(job->plan.kind)
+                 ? al_job_order_stage(job, fds, err)
+                 : al_cell_assign(job->assign_fd, &job->assignment, fds, err);
+    }
     if (rc == 0 && job->assignment.first) {
         const uint32_t disk_mb = job->assignment.spawn.quotas.disk_mb;
         rc = al_cell_take(&job->cell, job->assignment.resized ? disk_mb : 0, err);

@@ -17,6 +17,7 @@
 #include "backends/base/io.h"
 #include "backends/launcher/barrier.h"
 #include "backends/launcher/child.h"
+#include "backends/launcher/jail.h"
 #include "backends/launcher/rootfs.h"
 
 #define LOCAL_FLAGS  (CLONE_NEWPID | CLONE_NEWNS)
@@ -27,7 +28,7 @@ uint32_t al_cell_possible_layers(enum al_cell_kind kind)
     uint32_t layers = AL_LAYER_PIDNS | AL_LAYER_MOUNTNS | AL_LAYER_OWN_UID |
                       AL_LAYER_NO_CAPABILITIES | AL_LAYER_NO_NEW_PRIVS | AL_LAYER_RLIMITS |
                       AL_LAYERS_CGROUP;
-    if (kind == AL_CELL_NATIVE) {
+    if (kind != AL_CELL_LOCAL) {
         layers |= AL_LAYER_USERNS | AL_LAYER_NETNS | AL_LAYER_IPCNS | AL_LAYER_UTSNS |
                   AL_LAYER_CGROUPNS | AL_LAYER_PIVOT_ROOT | AL_LAYER_SECCOMP;
     }
@@ -40,6 +41,15 @@ uint32_t al_cell_layers(enum al_cell_kind kind, const struct al_cells_config *co
     uint32_t missing = AL_LAYERS_CGROUP & ~cgroups->layers;
     missing |= config->rootless ? AL_LAYER_OWN_UID : 0;
     return al_cell_possible_layers(kind) & ~missing;
+}
+
+struct al_quotas al_cell_quotas(enum al_cell_kind kind, const struct al_quotas *quotas)
+{
+    struct al_quotas allowed = *quotas;
+    allowed.pids += kind == AL_CELL_BUBBLEWRAP ? AL_JAIL_BUBBLEWRAP_PIDS
+                    : kind == AL_CELL_FIREJAIL ? AL_JAIL_FIREJAIL_PIDS
+                                               : 0;
+    return allowed;
 }
 
 /* fork with namespaces and a pidfd, into the cgroup unless it is -1: 0 in the child. */

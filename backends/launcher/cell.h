@@ -16,14 +16,17 @@
 #include "backends/launcher/config.h"
 #include "backends/launcher/message.h"
 
+struct al_jail;
+
 /* What a cell's processes know from birth. Borrowed, and only read. */
 struct al_cell_plan {
     enum al_cell_kind kind;
     const struct al_cells_config *config;
     const struct al_cgroups *cgroups;
     const struct sock_fprog *filter;
-    const char *name; /* of the cell's cgroups */
-    uid_t init_uid;   /* host ids; in a native cell they appear as 0 and AL_CELL_UID */
+    const struct al_jail *jail; /* of a jail: its tool */
+    const char *name;           /* of the cell's cgroups */
+    uid_t init_uid;             /* host ids; in a native cell they appear as 0 and AL_CELL_UID */
     uid_t program_uid;
     struct al_quotas quotas; /* memory, pids and disk are set at birth */
     int32_t runtime;         /* whose interpreter is started ahead, or AL_RUNTIME_NONE */
@@ -103,6 +106,9 @@ uint32_t al_cell_layers(enum al_cell_kind kind, const struct al_cells_config *co
 
 /* The namespaces of a native cell besides users, processes and mounts, as flags of clone. */
 uint64_t al_cell_side_flags(void);
+
+/* What the cell's cgroups are to allow for a job with these quotas. */
+struct al_quotas al_cell_quotas(enum al_cell_kind kind, const struct al_quotas *quotas);
 
 /* Whether a cell of the kind can be cloned here at all. */
 int al_cell_probe(enum al_cell_kind kind, const struct al_cells_config *config, struct al_err *err);

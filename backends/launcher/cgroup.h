@@ -46,6 +46,9 @@ struct al_cgroup_ops {
                  struct al_err *err);
     /* User and system time so far; 0 when the group is not there. */
     int64_t (*cpu_us)(const struct al_cgroups *groups, const char *name);
+    /* Opens the file that says so, for a process which cannot reach the group: the fd, or -errno.
+     */
+    int (*open_cpu)(const struct al_cgroups *groups, const char *name);
     /* True when it is certain that no counted process is in the group. */
     bool (*is_empty)(const struct al_cgroups *groups, const char *name);
     /* Sets the group's share of the processors, in percent of a new group's. A failure only leaves
@@ -76,6 +79,9 @@ struct al_cgroups {
  * below the nearest group above it that can give its controllers on. */
 int al_cgroups_init(struct al_cgroups *groups, const char *parent, const char *instance,
                     struct al_err *err);
+
+/* What such a file says now. */
+int64_t al_cgroup_read_cpu_us(int fd);
 
 /* After al_cgroups_init has failed: gives back what it has made. The entries do nothing, layers and
  * n_dirs are 0. */

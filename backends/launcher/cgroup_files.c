@@ -16,6 +16,25 @@
 #define SWEEP_MS      1000
 #define FILE_PATH_MAX 128
 
+int al_cgroup_open(int dir, const char *name, const char *file)
+{
+    char path[FILE_PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", name, file);
+    int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+/* Version 1 says nanoseconds and nothing else, version 2 "usage_usec N" first. */
+int64_t al_cgroup_read_cpu_us(int fd)
+{
+    static const char key[] = "usage_usec ";
+    char text[512];
+    ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    return strncmp(text, key, sizeof key - 1) == 0 ? strtoll(text + sizeof key - 1, NULL, 10)
+                                                   : strtoll(text, NULL, 10) / 1000;
+}
+
 int al_cgroup_write(int dir, const char *name, const char *file, uint64_t value)
 {
     char path[FILE_PATH_MAX], text[32];

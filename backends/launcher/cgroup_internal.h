@@ -32,6 +32,7 @@ int al_cgroup_add_dir(struct al_cgroups *groups, const char *base, const char *i
 
 /* --- the files of a group --- */
 
+int al_cgroup_open(int dir, const char *name, const char *file);
 int al_cgroup_write(int dir, const char *name, const char *file, uint64_t value);
 
 /* 0 also when there is no such file. */

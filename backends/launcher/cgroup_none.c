@@ -1,4 +1,5 @@
 /* Where no group can be had and the configuration does without: nothing is limited or measured. */
+#include <errno.h>
 #include <unistd.h>
 
 #include "backends/launcher/cgroup_internal.h"
@@ -35,6 +36,12 @@ static bool is_empty_none(const struct al_cgroups *groups, const char *name)
     return false;
 }
 
+static int open_cpu_none(const struct al_cgroups *groups, const char *name)
+{
+    (void)groups, (void)name;
+    return -ENOENT;
+}
+
 static void share_none(const struct al_cgroups *groups, const char *name, uint32_t percent)
 {
     (void)groups, (void)name, (void)percent;
@@ -64,6 +71,7 @@ static const struct al_cgroup_ops al_cgroup_none_ops = {
     .join = join_none,
     .limit = limit_none,
     .cpu_us = cpu_us_none,
+    .open_cpu = open_cpu_none,
     .is_empty = is_empty_none,
     .share = share_none,
     .usage = usage_none,

@@ -87,6 +87,11 @@ static int64_t cpu_us_v1(const struct al_cgroups *groups, const char *name)
     return (int64_t)(ns / 1000);
 }
 
+static int open_cpu_v1(const struct al_cgroups *groups, const char *name)
+{
+    return al_cgroup_open(groups->dirs[groups->cpuacct].fd, name, "cpuacct.usage");
+}
+
 static bool is_empty_v1(const struct al_cgroups *groups, const char *name)
 {
     return al_cgroup_is_zero(groups->dirs[groups->pids].fd, name, "pids.current");
@@ -141,6 +146,7 @@ const struct al_cgroup_ops al_cgroup_v1_ops = {
     .join = join_v1,
     .limit = limit_v1,
     .cpu_us = cpu_us_v1,
+    .open_cpu = open_cpu_v1,
     .is_empty = is_empty_v1,
     .share = share_v1,
     .usage = usage_v1,

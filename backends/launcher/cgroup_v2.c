@@ -137,6 +137,11 @@ static int64_t cpu_us_v2(const struct al_cgroups *groups, const char *name)
     return (int64_t)al_cgroup_read_keyed(dir_of(groups), name, "cpu.stat", "usage_usec");
 }
 
+static int open_cpu_v2(const struct al_cgroups *groups, const char *name)
+{
+    return al_cgroup_open(dir_of(groups), name, "cpu.stat");
+}
+
 static bool is_empty_v2(const struct al_cgroups *groups, const char *name)
 {
     char run[PART_MAX];
@@ -180,6 +185,7 @@ const struct al_cgroup_ops al_cgroup_v2_ops = {
     .join = join_v2,
     .limit = limit_v2,
     .cpu_us = cpu_us_v2,
+    .open_cpu = open_cpu_v2,
     .is_empty = is_empty_v2,
     .share = share_v2,
     .usage = usage_v2,

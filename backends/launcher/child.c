@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,47 @@ int al_child_keep_capability(int cap, struct al_err *err)
 int al_child_drop_capabilities(struct al_err *err)
 {
     return set_capabilities(0, err);
+}
+
+bool al_child_has_capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct caps[2];
+    if (syscall(SYS_capget, &header, caps) < 0) {
+        return true;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        if (caps[i].effective | caps[i].permitted | caps[i].inheritable) {
+            return true;
+        }
+    }
+    for (int cap = 0, has; (has = prctl(PR_CAPBSET_READ, cap)) >= 0; cap++) {
+        if (has > 0) {
+            return true;
+        }
+    }
+    return false; /* the ambient set is at most the permitted one */
+}
+
+void al_child_reset_signals(void)
+{
+    /* The call itself: libc's refuses the two signals that it uses, which whoever started us may
+     * have left ignored all the same. All zero is SIG_DFL. */
+    static const uint64_t dfl[4];
+    for (int sig = 1; sig < NSIG; sig++) {
+        syscall(SYS_rt_sigaction, sig, dfl, NULL, sizeof(uint64_t));
+    }
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+void al_child_hide_arguments(int argc, char **argv)
+{
+    static const char name[] = "airlock-launcher";
+    size_t len = (size_t)(argv[argc - 1] + strlen(argv[argc - 1]) - argv[0]);
+    memset(argv[0], 0, len);
+    memcpy(argv[0], name, len < sizeof name ? len : sizeof name - 1);
 }
 
 int al_child_become(unsigned uid, bool keep_groups, struct al_err *err)

@@ -2,6 +2,7 @@
  * launcher. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "backends/base/err.h"
@@ -23,6 +24,16 @@ int al_child_raise_capabilities(void);
 /* Empties every capability set but for this one (below 32), or for none; sets no_new_privs. */
 int al_child_keep_capability(int cap, struct al_err *err);
 int al_child_drop_capabilities(struct al_err *err);
+
+/* Whether any set has one, the bounding set too; true also when that cannot be told. */
+bool al_child_has_capabilities(void);
+
+/* Every signal at its default, none blocked: nothing of whoever started us reaches a job. */
+void al_child_reset_signals(void);
+
+/* A command line can be read in /proc/PID/cmdline: the host's paths go out of it. `argv` is not to
+ * be used any more. */
+void al_child_hide_arguments(int argc, char **argv);
 
 /* All three ids of both kinds, no supplementary groups. */
 int al_child_become(unsigned uid, bool keep_groups, struct al_err *err);

@@ -49,6 +49,7 @@ static void fill_info(struct al_launcher *l)
     for (size_t i = 0; i < AL_CELL_KINDS; i++) {
         l->info.cells[i].available = l->hello.cells[i].available;
         l->info.cells[i].layers = l->hello.cells[i].layers;
+        memcpy(l->info.cells[i].version, l->hello.cells[i].version, AL_CELL_VERSION_MAX);
         memcpy(l->info.cells[i].reason, l->hello.cells[i].reason, AL_UNAVAILABLE_MAX);
     }
     for (size_t i = 0; i < l->hello.n_runtimes; i++) {

@@ -20,9 +20,10 @@ struct al_launcher;
 struct al_launcher_info {
     struct {
         bool available;
-        char reason[AL_UNAVAILABLE_MAX]; /* why not */
-        uint32_t layers;                 /* enum al_layer */
-    } cells[AL_CELL_KINDS];              /* by enum al_cell_kind */
+        char reason[AL_UNAVAILABLE_MAX];   /* why not */
+        char version[AL_CELL_VERSION_MAX]; /* of what makes such cells */
+        uint32_t layers;                   /* enum al_layer */
+    } cells[AL_CELL_KINDS];                /* by enum al_cell_kind */
     const struct al_language *languages;
     size_t n_languages;
 };

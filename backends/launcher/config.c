@@ -170,6 +170,8 @@ int al_cells_config_read(struct al_cells_config *config, const char *path, struc
         .prepared = 16,         /* a burst's worth; each holds about 0.5 MiB */
         .prestarted = 4,        /* each holds 3 to 6 MiB */
         .require = AL_LAYERS_ALL,
+        .jails = {[AL_JAIL_BUBBLEWRAP] = {.program = "/usr/bin/bwrap"},
+                  [AL_JAIL_FIREJAIL] = {.program = "/usr/bin/firejail"}},
         .jobs_max = 2048, /* stream slots, run slots of 256 cores, and cells made ahead */
         .maxima = AL_QUOTAS_MAXIMA,
     };

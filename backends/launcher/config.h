@@ -12,6 +12,7 @@
 
 #include "backends/api/job_spec.h"
 #include "backends/base/err.h"
+#include "backends/jail/version.h"
 #include "backends/launcher/message.h"
 
 #define AL_ARGV_MAX 24
@@ -32,18 +33,25 @@ struct al_runtime {
     enum al_prestart prestart;
 };
 
+/* A tool that starts programs; by enum al_jail_tool. */
+struct al_jail_config {
+    char program[256];        /* "": the backend is off */
+    bool allow_known_escapes; /* also in a version that is known to let programs out */
+};
+
 struct al_cells_config {
     struct al_runtime runtimes[AL_RUNTIMES_MAX];
     size_t n_runtimes;
     struct al_words system_paths; /* what of the host a native cell sees, read-only */
     struct al_quotas maxima;
-    uid_t uid_base;          /* first of the host uids that cells use */
-    uint32_t jobs_max;       /* cells at once */
-    uint32_t prepared;       /* native cells made ahead, at most; 0: none */
-    uint32_t prestarted;     /* of each runtime: interpreters started ahead, at most; 0: none */
-    uint32_t require;        /* enum al_layer: a backend that could have one and has not is off */
-    bool rootless;           /* not of the file: an ordinary user has started us; rootless.h */
-    bool allow_unsafe;       /* the local backend may run */
+    uid_t uid_base;      /* first of the host uids that cells use */
+    uint32_t jobs_max;   /* cells at once */
+    uint32_t prepared;   /* native cells made ahead, at most; 0: none */
+    uint32_t prestarted; /* of each runtime: interpreters started ahead, at most; 0: none */
+    uint32_t require;    /* enum al_layer: a backend that could have one and has not is off */
+    bool rootless;       /* not of the file: an ordinary user has started us; rootless.h */
+    bool allow_unsafe;   /* the local backend may run */
+    struct al_jail_config jails[AL_JAIL_TOOLS];
     char cgroup_parent[256]; /* below each hierarchy's mount; "" = the launcher's own cgroup */
     struct al_text *texts;   /* what the words point into */
 };

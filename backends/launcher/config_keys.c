@@ -107,6 +107,15 @@ static int set_string(struct setting *set, const struct al_cells_key *key, void 
     return 0;
 }
 
+static int set_program(struct setting *set, const struct al_cells_key *key, void *at,
+                       const char *value)
+{
+    if (value[0] != '\0' && value[0] != '/') {
+        return fail(set->err, "not the path of a program", "an absolute path, or nothing");
+    }
+    return set_string(set, key, at, value);
+}
+
 static int set_version(struct setting *set, const struct al_cells_key *key, void *at,
                        const char *value)
 {
@@ -232,7 +241,10 @@ static int set_layers(struct setting *set, const struct al_cells_key *key, void 
     return rc;
 }
 
-#define IN_CONFIG(field)  .offset = offsetof(struct al_cells_config, field)
+#define IN_CONFIG(field) .offset = offsetof(struct al_cells_config, field)
+#define IN_JAIL(tool, field) \
+    .offset =                \
+        offsetof(struct al_cells_config, jails[0].field) + (tool) * sizeof(struct al_jail_config)
 #define IN_RUNTIME(field) .offset = offsetof(struct al_runtime, field)
 
 static const struct al_cells_key keys[] = {
@@ -244,6 +256,11 @@ static const struct al_cells_key keys[] = {
     {"cells", "require", set_layers, IN_CONFIG(require)},
     {"cells", "cgroup_parent", set_string, IN_CONFIG(cgroup_parent), .size = 256},
     {"local", "allow_unsafe", set_bool, IN_CONFIG(allow_unsafe)},
+    {"bubblewrap", "program", set_program, IN_JAIL(AL_JAIL_BUBBLEWRAP, program), .size = 256},
+    {"bubblewrap", "allow_known_escapes", set_bool,
+     IN_JAIL(AL_JAIL_BUBBLEWRAP, allow_known_escapes)},
+    {"firejail", "program", set_program, IN_JAIL(AL_JAIL_FIREJAIL, program), .size = 256},
+    {"firejail", "allow_known_escapes", set_bool, IN_JAIL(AL_JAIL_FIREJAIL, allow_known_escapes)},
     {"maxima", "cpu_seconds", set_seconds, IN_CONFIG(maxima.cpu_ms), .min = 0.001, .max = 604800},
     {"maxima", "wall_seconds", set_seconds, IN_CONFIG(maxima.wall_ms), .min = 0.001, .max = 604800},
     {"maxima", "memory_mb", set_u32, IN_CONFIG(maxima.memory_mb), .min = 1, .max = 1048576},

@@ -54,12 +54,18 @@ static int build_native(const struct al_cell_plan *plan, struct al_err *err)
     return rc;
 }
 
-static int build_local(const struct al_cell_plan *plan, struct al_err *err)
+/* With the host's ids; a jail's namespaces are its tool's to make. */
+static int build_other(const struct al_cell_plan *plan, struct al_err *err)
 {
-    return al_rootfs_enter_local(plan->program_uid, plan->quotas.disk_mb, err);
+    const uid_t uid = plan->program_uid;
+    if (!al_cell_is_jail(plan->kind)) {
+        return al_rootfs_enter_local(uid, plan->quotas.disk_mb, err);
+    }
+    int rc = al_rootfs_enter_jail(uid, plan->quotas.disk_mb, err);
+    return rc < 0 || plan->kind != AL_CELL_FIREJAIL ? rc : al_rootfs_add_run(uid, err);
 }
 
-/* In a native cell init is root of its own user namespace already; in a local one it is still the
+/* In a native cell init is root of its own user namespace already; in another one it is still the
  * host's. */
 static int give_privileges_away(const struct al_cell_plan *plan, struct al_err *err)
 {
@@ -104,7 +110,7 @@ void al_init_main(const struct al_cell_plan *plan, int alive_fd, int ready_fd, i
     sigaction(SIGCHLD, &ignore, NULL); /* the kernel reaps orphans */
     wait_for_byte(alive_fd);
     bool native = plan->kind == AL_CELL_NATIVE;
-    int rc = native ? build_native(plan, &err) : build_local(plan, &err);
+    int rc = native ? build_native(plan, &err) : build_other(plan, &err);
     rc = rc < 0 ? rc : give_privileges_away(plan, &err);
     if (rc < 0) {
         al_child_fail(status_fd, &err);

@@ -33,7 +33,7 @@ static struct al_source *source_of(struct al_job *job, enum al_job_source_index 
     return &job->sources[i].base;
 }
 
-static void drop_source(struct al_job *job, enum al_job_source_index i)
+void al_job_drop_source(struct al_job *job, enum al_job_source_index i)
 {
     al_loop_remove(job->jobs->loop, source_of(job, i));
     al_close_fd(&source_of(job, i)->fd);
@@ -111,7 +111,7 @@ void al_job_send(struct al_job *job, const void *data, size_t len, const int *fd
     struct iovec iov = {.iov_base = (void *)data, .iov_len = len};
     int fd = source_of(job, AL_JOB_CONTROL)->fd;
     if (fd >= 0 && al_io_send_fds(fd, &iov, 1, fds, n, false) < 0) {
-        drop_source(job, AL_JOB_CONTROL);
+        al_job_drop_source(job, AL_JOB_CONTROL);
         kill_for_caller(job);
     }
 }
@@ -127,7 +127,8 @@ static bool is_alive(pid_t pid)
 bool al_job_has_ended(const struct al_job *job)
 {
     return job->assignment.stage == AL_STAGE_COLLECT ||
-           (job->assignment.stage == AL_STAGE_RUN && !is_alive(job->pid));
+           (job->assignment.stage == AL_STAGE_RUN &&
+            (al_cell_is_jail(job->plan.kind) ? job->program_ended : !is_alive(job->pid)));
 }
 
 bool al_job_can_start(const struct al_job *job)
@@ -148,7 +149,7 @@ void al_job_release(struct al_job *job)
 {
     struct al_jobs *jobs = job->jobs;
     for (size_t i = 0; i < AL_JOB_COUNT; i++) {
-        drop_source(job, (enum al_job_source_index)i);
+        al_job_drop_source(job, (enum al_job_source_index)i);
     }
     int *const fds[] = {&job->bundle_fd,     &job->compile_out,   &job->artifacts_out,
                         &job->assign_fd,     &job->cell.alive_fd, &job->cell.ready_fd,
@@ -180,7 +181,8 @@ void al_job_read_usage(struct al_job *job)
     e->memory_peak_bytes = usage.memory_peak_bytes;
     e->oom_kills = usage.oom_kills;
     e->pids_denied = usage.pids_denied;
-    e->pids_peak = usage.pids_peak;
+    const uint32_t extra = al_cell_quotas(job->plan.kind, &(struct al_quotas){0}).pids;
+    e->pids_peak = usage.pids_peak > extra ? usage.pids_peak - extra : 0;
     e->prestarted = job->plan.runtime != AL_RUNTIME_NONE;
     e->layers = al_cell_layers(job->plan.kind, job->jobs->config, job->jobs->cgroups);
 }
@@ -234,7 +236,7 @@ static void on_init(struct al_source *source)
         al_job_set_error(job, "the cell's init died");
         job->ending = true; /* the kernel kills the rest */
     }
-    drop_source(job, AL_JOB_INIT);
+    al_job_drop_source(job, AL_JOB_INIT);
     job->cell.init_pidfd = -1; /* its number may soon be another job's */
     finish_if_dead(job);
 }
@@ -258,9 +260,7 @@ static void take_compile_result(struct al_job *job, int wait_status, int64_t dur
     }
 }
 
-/* If its last process was the last of its cgroups, only what held the cell is left: nobody's wait.
- */
-static void end_job(struct al_job *job)
+void al_job_end(struct al_job *job)
 {
     if (job->assigned && job->setter == 0 &&
         job->jobs->cgroups->ops->is_empty(job->jobs->cgroups, job->name))
@@ -281,13 +281,23 @@ static void take_exit(struct al_job *job, int wait_status, int64_t duration_us)
     if (job->started && !job->ending && job->artifacts_out >= 0) {
         al_job_start_collector(job);
     } else {
-        end_job(job);
+        al_job_end(job);
     }
 }
 
 static int64_t time_us(const struct timeval *t)
 {
     return (int64_t)t->tv_sec * 1000000 + t->tv_usec;
+}
+
+void al_job_stage_ended(struct al_job *job, int wait_status)
+{
+    int64_t duration_us = job->started ? (al_now_ns() - job->stage_started_ns) / 1000 : 0;
+    if (job->started && job->assignment.stage == AL_STAGE_COMPILE) {
+        take_compile_result(job, wait_status, duration_us);
+    } else {
+        take_exit(job, wait_status, duration_us);
+    }
 }
 
 static void on_process(struct al_source *source)
@@ -301,20 +311,19 @@ static void on_process(struct al_source *source)
     if (job->assignment.stage != AL_STAGE_COLLECT) {
         job->reaped_cpu_us += time_us(&used.ru_utime) + time_us(&used.ru_stime);
     }
-    int64_t duration_us = job->started ? (al_now_ns() - job->stage_started_ns) / 1000 : 0;
     job->pid = 0;
-    drop_source(job, AL_JOB_PROCESS);
+    al_job_drop_source(job, AL_JOB_PROCESS);
     drain_status(job);
-    if (job->assignment.stage == AL_STAGE_COLLECT) {
-        end_job(job);
-    } else if (job->started && job->assignment.stage == AL_STAGE_COMPILE) {
-        take_compile_result(job, status, duration_us);
+    if (al_cell_is_jail(job->plan.kind)) {
+        al_job_tool_ended(job, status);
+    } else if (job->assignment.stage == AL_STAGE_COLLECT) {
+        al_job_end(job);
     } else if (job->started && job->setter > 0 && !job->ending) {
         /* Its setter, which is about to end, knows whether it was told its program at all. */
         job->exit.wait_status = status;
-        job->exit.duration_us = duration_us;
+        job->exit.duration_us = (al_now_ns() - job->stage_started_ns) / 1000;
     } else {
-        take_exit(job, status, duration_us);
+        al_job_stage_ended(job, status);
     }
     finish_if_dead(job);
 }
@@ -327,12 +336,21 @@ static bool can_be_signalled(const struct al_job *job)
 }
 
 /* Safe from a lying peer: the group is that of a child not yet reaped, so the number is not reused,
- * and the signal goes to that job only. One that comes before exec waits for it, which a collector
- * never does. */
+ * and the signal goes to that job only. In a jail it is the warden's child, and likewise. */
+static void deliver(struct al_job *job, int signo)
+{
+    if (al_cell_is_jail(job->plan.kind)) {
+        al_job_order_signal(job, signo);
+    } else {
+        kill(-job->pid, signo);
+    }
+}
+
+/* One that comes before exec waits for it, which a collector never does. */
 static void signal_program(struct al_job *job, int signo)
 {
     if (can_be_signalled(job)) {
-        kill(-job->pid, signo);
+        deliver(job, signo);
     } else {
         job->early_signals |= 1u << signo;
     }
@@ -343,7 +361,7 @@ static void send_early_signals(struct al_job *job)
     for (int signo = 1; job->early_signals && can_be_signalled(job); signo++) {
         if (job->early_signals & 1u << signo) {
             job->early_signals &= ~(1u << signo);
-            kill(-job->pid, signo);
+            deliver(job, signo);
         }
     }
 }
@@ -353,7 +371,7 @@ static void on_setter(struct al_source *source)
     struct al_job *job = job_of(source);
     if (waitpid(job->setter, NULL, WNOHANG) == job->setter) {
         job->setter = 0;
-        drop_source(job, AL_JOB_SETTER);
+        al_job_drop_source(job, AL_JOB_SETTER);
         drain_status(job);
         if (job->pid == 0 && job->started && !job->ending) {
             take_exit(job, job->exit.wait_status, job->exit.duration_us);
@@ -369,7 +387,7 @@ static int64_t clamp(int64_t value, int64_t least, int64_t most)
     return value < least ? least : value > most ? most : value;
 }
 
-static void on_started(struct al_job *job)
+void al_job_stage_started(struct al_job *job)
 {
     int64_t now_ns = al_now_ns();
     int64_t cpu_us = al_job_cpu_us(job);
@@ -406,7 +424,7 @@ static ssize_t take_marks(struct al_job *job, char *text, ssize_t len)
     return len;
 }
 
-static void fail(struct al_job *job, const char *text)
+void al_job_fail(struct al_job *job, const char *text)
 {
     al_job_set_error(job, text);
     al_job_end_cell(job);
@@ -422,16 +440,16 @@ static void on_status_end(struct al_job *job)
     }
     if (prestarted && !job->has_setter) {
         if (al_job_start_setter(job, &err) < 0) { /* the interpreter has been exec'd */
-            fail(job, err.text);
+            al_job_fail(job, err.text);
         }
     } else if (job->waiting) {
-        fail(job, "its process died waiting");
+        al_job_fail(job, "its process died waiting");
     } else if (prestarted) {
-        fail(job, "the process that starts the program died");
+        al_job_fail(job, "the process that starts the program died");
     } else if (job->mark.at_ns == 0) {
-        fail(job, "the program's process died before it was executed");
+        al_job_fail(job, "the program's process died before it was executed");
     } else {
-        on_started(job);
+        al_job_stage_started(job);
     }
 }
 
@@ -442,6 +460,10 @@ static void on_status(struct al_source *source)
     char text[PIPE_BUF];
     ssize_t got;
     ssize_t rest;
+    if (al_cell_is_jail(job->plan.kind)) {
+        al_job_hear_tool(job);
+        return;
+    }
     do {
         got = read(source->fd, text, sizeof text - 1);
         if (got < 0) {
@@ -450,16 +472,17 @@ static void on_status(struct al_source *source)
         rest = take_marks(job, text, got);
         if (job->plan.runtime != AL_RUNTIME_NONE && job->mark.at_ns != 0 && !job->started &&
             !job->ending) {
-            on_started(job); /* the interpreter goes on while its setter is still ending */
+            al_job_stage_started(
+                job); /* the interpreter goes on while its setter is still ending */
         }
     } while (got > 0 && rest == 0);
     text[rest] = '\0';
-    drop_source(job, AL_JOB_STATUS);
+    al_job_drop_source(job, AL_JOB_STATUS);
     if (job->assignment.stage == AL_STAGE_COLLECT) {
         al_job_collector_said(text);
     } else if (rest > 0) {
         job->started = false; /* nor has an interpreter, of which its setter says this */
-        fail(job, text);
+        al_job_fail(job, text);
     } else {
         on_status_end(job);
     }
@@ -480,9 +503,11 @@ void al_job_on_control(struct al_source *source)
         signal_program(job, sig.signo);
         return;
     }
+    al_job_hear_warden(job);
     bool is_kill = got > 0 && al_msg_decode_empty(AL_MSG_KILL, data, (size_t)got) == 0;
     if (!is_kill) {
-        drop_source(job, AL_JOB_CONTROL); /* closed, or nonsense: nobody is there to be told */
+        al_job_drop_source(job,
+                           AL_JOB_CONTROL); /* closed, or nonsense: nobody is there to be told */
     }
     if (!is_kill || !al_job_has_ended(job)) {
         kill_for_caller(job);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "backends/launcher/cell.h"
+#include "backends/launcher/jail.h"
 #include "backends/launcher/loop.h"
 #include "backends/launcher/pool.h"
 
@@ -17,6 +18,7 @@ struct al_jobs {
     struct al_cgroups *cgroups;
     struct sock_fprog filter;
     uint32_t available[AL_CELL_KINDS]; /* 0: SPAWNs of that kind are refused */
+    struct al_jail jails[AL_JAIL_TOOLS];
     int reaper_fd;
     struct al_job **slots; /* config->jobs_max; NULL is free. A slot is a pair of host uids. */
     uint32_t n_used;

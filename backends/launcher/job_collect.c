@@ -14,6 +14,7 @@ static void make_room(const struct al_job *job)
     struct al_quotas quotas = job->assignment.spawn.quotas;
     struct al_err err = {0};
     quotas.memory_mb += ROOM_MB;
+    quotas = al_cell_quotas(job->plan.kind, &quotas);
     if (cgroups->ops->limit(cgroups, job->name, &quotas, &err) < 0) {
         al_log_warn("no room for the collector: %s", err.text);
     }

@@ -14,6 +14,7 @@ enum al_job_source_index {
     AL_JOB_SETTER,
     AL_JOB_INIT,
     AL_JOB_TIMER,
+    AL_JOB_LINK, /* to a jail's warden */
     AL_JOB_COUNT,
 };
 
@@ -36,7 +37,9 @@ struct al_job {
     bool has_setter; /* the interpreter was exec'd, and what starts its program was cloned */
     bool assigned;   /* counts as running */
     bool exit_said;
-    bool settled; /* its process does nothing but wait: the cell's limits may be changed */
+    bool settled;       /* its process does nothing but wait: the cell's limits may be changed */
+    bool program_ended; /* as a jail's warden says */
+    char tool_said[AL_ERR_TEXT_MAX / 2]; /* the begin of a jail's tool's complaints */
 
     struct al_assignment assignment;
     int bundle_fd;
@@ -121,6 +124,23 @@ void al_job_end_cell(struct al_job *job);
 /* Closes and frees everything; the job's processes are reaped or never were. */
 void al_job_release(struct al_job *job);
 
+/* --- job_jail.c --- */
+
+/* The cell's process is about to become the tool: its end of the warden's link. */
+int al_job_watch_link(struct al_job *job, int link_fd, struct al_err *err);
+
+int al_job_order_stage(struct al_job *job, const int fds[AL_STAGE_FDS], struct al_err *err);
+void al_job_order_signal(struct al_job *job, int signo);
+
+/* Takes what the warden has already said; nothing where there is none. */
+void al_job_hear_warden(struct al_job *job);
+
+/* What the tool complains of is kept for the case that it fails. */
+void al_job_hear_tool(struct al_job *job);
+
+/* The tool has been reaped, and with it the warden has ended. */
+void al_job_tool_ended(struct al_job *job, int wait_status);
+
 /* --- job_collect.c --- */
 
 /* The program has ended and artifacts are wanted: its figures are final from here on. */
@@ -129,6 +149,22 @@ void al_job_watch_collector(struct al_job *job, int64_t now_ns); /* at each wake
 void al_job_collector_said(const char *text);                    /* an error, or "" */
 
 /* --- job.c --- */
+
+/* The job's stage has been exec'd; job->mark says when. */
+void al_job_stage_started(struct al_job *job);
+
+/* The stage has ended by itself, or was killed. */
+void al_job_stage_ended(struct al_job *job, int wait_status);
+
+/* Nothing comes of the job, and why. */
+void al_job_fail(struct al_job *job, const char *text);
+
+/* Not needed any more; its fd is closed. */
+void al_job_drop_source(struct al_job *job, enum al_job_source_index i);
+
+/* If its last process was the last of its cgroups, only what held the cell is left: nobody's wait.
+ */
+void al_job_end(struct al_job *job);
 
 /* The figures of the cell's cgroups, for EXIT. */
 void al_job_read_usage(struct al_job *job);

@@ -96,6 +96,10 @@ void al_job_on_timer(struct al_source *source)
         return;
     }
     int64_t now_ns = al_now_ns();
+    al_job_hear_warden(job);
+    if (job->ending) {
+        return; /* the end has set the timer */
+    }
     if (job->assignment.stage == AL_STAGE_COLLECT) {
         al_job_watch_collector(job, now_ns);
         return;

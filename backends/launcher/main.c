@@ -23,6 +23,7 @@
 #include "backends/base/io.h"
 #include "backends/base/log.h"
 #include "backends/launcher/barrier.h"
+#include "backends/launcher/child.h"
 #include "backends/launcher/instance.h"
 #include "backends/launcher/job.h"
 #include "backends/launcher/reaper.h"
@@ -30,6 +31,9 @@
 #include "backends/launcher/rootless.h"
 #include "backends/launcher/runtime.h"
 #include "backends/launcher/seccomp.h"
+#include "backends/launcher/warden.h"
+
+#define CELLS_VERSION "1" /* of what a program meets in our cells; see the cache's key */
 
 struct launcher {
     struct al_source socket; /* first: on_socket casts back */
@@ -41,6 +45,7 @@ struct launcher {
     struct al_msg_hello hello;
     char no_cgroups[AL_ERR_TEXT_MAX]; /* why, where there are none */
     char no_root[AL_ERR_TEXT_MAX];    /* why, where rootless was tried and failed */
+    bool has_jail_root;               /* the template of jails was made */
     bool failed;
 };
 
@@ -114,15 +119,7 @@ static int clean_process(int socket)
     }
     setsid(); /* a Ctrl-C for airlockd drains it; it must not kill the jobs under it */
     umask(022);
-    /* The call itself: libc's refuses the two signals that it uses, which whoever started us may
-     * have left ignored all the same. All zero is SIG_DFL. */
-    static const uint64_t dfl[4];
-    for (int sig = 1; sig < NSIG; sig++) {
-        syscall(SYS_rt_sigaction, sig, dfl, NULL, sizeof(uint64_t));
-    }
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    al_child_reset_signals();
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGPIPE, &ignore, NULL);
     struct rlimit files;
@@ -191,6 +188,53 @@ static int check_layers(const struct launcher *l, enum al_cell_kind kind, struct
                                      names, l->no_cgroups[0] ? ": " : "", l->no_cgroups);
 }
 
+/* As much as a job would get, with what most of them ask for. */
+static int probe_jail(struct launcher *l, const struct al_jail *jail, enum al_cell_kind kind,
+                      struct al_err *err)
+{
+    static const char name[] = "0000000000000000";
+    const struct al_quotas usual = {.memory_mb = 256, .pids = 64, .disk_mb = 64};
+    const struct al_cell_plan plan = {.kind = kind,
+                                      .config = &l->config,
+                                      .cgroups = &l->cgroups,
+                                      .filter = &l->jobs.filter,
+                                      .jail = jail,
+                                      .name = name,
+                                      .init_uid = l->config.uid_base,
+                                      .program_uid = l->config.uid_base + 1,
+                                      .quotas = al_cell_quotas(kind, &usual),
+                                      .runtime = AL_RUNTIME_NONE};
+    int rc = al_jail_probe(&plan, err);
+    if (!al_reaper_remove(l->jobs.reaper_fd, name, -1)) {
+        l->cgroups.ops->remove(&l->cgroups, name);
+    }
+    return rc;
+}
+
+/* What the tool cannot do without is required whatever the configuration says. */
+static int prepare_jail(struct launcher *l, enum al_cell_kind kind, struct al_err *err)
+{
+    struct al_jail *jail = &l->jobs.jails[al_jail_tool_of(kind)];
+    if (l->config.rootless) {
+        return al_err_set(err, AL_ERR_FAILED_PRECONDITION, "airlockd was not started as root");
+    }
+    int rc = al_jail_find(jail, kind, &l->config, err);
+    if (rc == 0 && (l->cgroups.layers & AL_LAYERS_CGROUP) != AL_LAYERS_CGROUP) {
+        return al_err_set(err, AL_ERR_FAILED_PRECONDITION, "there are no cgroups: %s",
+                          l->no_cgroups);
+    }
+    if (rc == 0 && !l->has_jail_root) {
+        rc = al_rootfs_prepare_jail(&l->config, err);
+        l->has_jail_root = rc == 0;
+    }
+    rc = rc < 0 ? rc : probe_jail(l, jail, kind, err);
+    if (rc == 0) {
+        snprintf(l->hello.cells[kind].version, AL_CELL_VERSION_MAX, CELLS_VERSION "+%s-%s",
+                 al_jail_tool_name(jail->tool), jail->version);
+    }
+    return rc;
+}
+
 static int prepare_kind(struct launcher *l, enum al_cell_kind kind, struct al_err *err)
 {
     if (kind == AL_CELL_LOCAL && !l->config.allow_unsafe) {
@@ -204,11 +248,13 @@ static int prepare_kind(struct launcher *l, enum al_cell_kind kind, struct al_er
             "airlockd was not started as root: programs would be airlockd's own user");
     }
     int rc = check_layers(l, kind, err);
-    rc = rc < 0 ? rc : al_cell_probe(kind, &l->config, err);
-    if (rc == 0 && kind == AL_CELL_NATIVE) {
+    if (rc == 0 && kind != AL_CELL_LOCAL && !l->jobs.filter.filter) {
         rc = al_seccomp_build(&l->jobs.filter, err);
     }
-    return rc;
+    if (rc == 0 && al_cell_is_jail(kind)) {
+        return prepare_jail(l, kind, err);
+    }
+    return rc < 0 ? rc : al_cell_probe(kind, &l->config, err);
 }
 
 static void prepare(struct launcher *l, const char *data_dir)
@@ -218,6 +264,7 @@ static void prepare(struct launcher *l, const char *data_dir)
     for (int kind = 0; kind < AL_CELL_KINDS; kind++) {
         struct al_err err = common;
         struct al_msg_hello_cell *cell = &l->hello.cells[kind];
+        snprintf(cell->version, sizeof cell->version, CELLS_VERSION);
         if (!al_err_is_set(&err) && prepare_kind(l, (enum al_cell_kind)kind, &err) == 0) {
             cell->available = true;
             cell->layers = al_cell_layers((enum al_cell_kind)kind, &l->config, &l->cgroups);
@@ -271,16 +318,6 @@ static void on_socket(struct al_source *source)
     l->loop.stop = true;
 }
 
-/* Every cell's init is a copy of this process, and its command line can be read in /proc/1/cmdline:
- * the host's paths go out of it. `argv` is not to be used any more. */
-static void hide_arguments(int argc, char **argv)
-{
-    static const char name[] = "airlock-launcher";
-    size_t len = (size_t)(argv[argc - 1] + strlen(argv[argc - 1]) - argv[0]);
-    memset(argv[0], 0, len);
-    memcpy(argv[0], name, len < sizeof name ? len : sizeof name - 1);
-}
-
 /* Without it nothing is removed any more. */
 static void on_reaper(struct al_source *source)
 {
@@ -321,6 +358,12 @@ int main(int argc, char **argv)
     static struct launcher launcher = {.jobs.reaper_fd = -1};
     struct options options;
     struct al_err err = {0};
+    if (argc == 4 && strcmp(argv[1], AL_WARDEN_OPTION) == 0) {
+        int link_fd = (int)strtol(argv[2], NULL, 10);
+        int cpu_fd = (int)strtol(argv[3], NULL, 10);
+        al_child_hide_arguments(argc, argv);
+        al_warden_main(link_fd, cpu_fd);
+    }
     al_log_init("launcher", AL_LOG_INFO);
     if (parse_options(argc, argv, &options) < 0) {
         fprintf(stderr, "airlock-launcher is started by airlockd, which gives it --socket and "
@@ -348,7 +391,7 @@ int main(int argc, char **argv)
     al_runtimes_probe(&launcher.config);
     prepare(&launcher, options.data_dir);
     if (al_barrier_is_on(AL_BARRIER_ARGUMENTS)) {
-        hide_arguments(argc, argv);
+        al_child_hide_arguments(argc, argv); /* every cell's init is a copy of this process */
     }
     return run(&launcher);
 }

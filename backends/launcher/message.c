@@ -172,6 +172,7 @@ size_t al_msg_encode_hello(const struct al_msg_hello *m, void *data)
     for (size_t i = 0; i < AL_CELL_KINDS; i++) {
         put_u32(&w, m->cells[i].available);
         put_u32(&w, m->cells[i].layers);
+        put_string(&w, m->cells[i].version, sizeof m->cells[i].version);
         put_string(&w, m->cells[i].reason, sizeof m->cells[i].reason);
     }
     assert(m->n_runtimes <= AL_RUNTIMES_MAX);
@@ -188,6 +189,7 @@ int al_msg_decode_hello(const void *data, size_t len, struct al_msg_hello *m)
     for (size_t i = 0; i < AL_CELL_KINDS; i++) {
         m->cells[i].available = get_bool(&r);
         m->cells[i].layers = get_u32(&r, 0, LAYERS_ALL);
+        get_string(&r, m->cells[i].version, sizeof m->cells[i].version);
         get_string(&r, m->cells[i].reason, sizeof m->cells[i].reason);
     }
     m->n_runtimes = get_u32(&r, 0, AL_RUNTIMES_MAX);

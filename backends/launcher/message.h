@@ -44,12 +44,22 @@ enum al_cell_kind {
     AL_CELL_NATIVE, /* everything */
     AL_CELL_LOCAL,  /* a process tree that dies together and its limits; files and network are the
                        host's */
+    AL_CELL_BUBBLEWRAP, /* everything; the program is started by bubblewrap */
+    AL_CELL_FIREJAIL,   /* likewise, by firejail */
 };
-#define AL_CELL_KINDS 2
+#define AL_CELL_KINDS       4
+#define AL_CELL_VERSION_MAX 48
+
+/* A tool of somebody else's makes the namespaces, and starts the program: see jail.h. */
+static inline bool al_cell_is_jail(enum al_cell_kind kind)
+{
+    return kind >= AL_CELL_BUBBLEWRAP;
+}
 
 struct al_msg_hello_cell {
     bool available;
     uint32_t layers;
+    char version[AL_CELL_VERSION_MAX]; /* of what makes such cells */
     char reason[AL_UNAVAILABLE_MAX];
 };
 

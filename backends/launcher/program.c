@@ -29,6 +29,7 @@
 #include "backends/launcher/barrier.h"
 #include "backends/launcher/child.h"
 #include "backends/launcher/collect.h"
+#include "backends/launcher/jail.h"
 #include "backends/launcher/prestart.h"
 #include "backends/launcher/program.h"
 #include "backends/launcher/rootfs.h"
@@ -39,11 +40,13 @@ static int enter_namespaces(const struct al_cell_plan *plan, const struct al_cel
                             struct al_err *err)
 {
     int flags = CLONE_NEWNS;
-    if (plan->kind == AL_CELL_NATIVE) {
+    if (plan->kind != AL_CELL_LOCAL) {
         const int own_root = (int)al_barrier_flags(AL_BARRIER_CGROUPNS, CLONE_NEWCGROUP);
         if (unshare(own_root) < 0) { /* the job's own group */
             return al_err_errno(err, errno, "unshare(CLONE_NEWCGROUP)");
         }
+    }
+    if (plan->kind == AL_CELL_NATIVE) {
         flags |= CLONE_NEWUSER | (int)al_cell_side_flags();
     }
     if (setns(cell->init_pidfd, flags) < 0) {
@@ -55,6 +58,9 @@ static int enter_namespaces(const struct al_cell_plan *plan, const struct al_cel
 static int become_user(const struct al_cell_plan *plan, struct al_err *err)
 {
     bool native = plan->kind == AL_CELL_NATIVE;
+    if (plan->kind == AL_CELL_FIREJAIL) { /* it becomes root again, and takes all of it away */
+        return al_child_become(plan->program_uid, false, err);
+    }
     int rc = al_child_drop_bounding_set(err);
     rc = rc < 0 ? rc
                 : al_child_become(native ? al_rootfs_cell_uid() : plan->program_uid,
@@ -190,15 +196,15 @@ static int expand(const struct al_program *p, const struct al_words *words, cons
     return (int)n;
 }
 
-static void mark_exec(const struct al_cell_plan *plan, int status_fd)
+static void mark_exec(const struct al_cell_plan *plan, int mark_fd)
 {
     const struct al_mark mark = {.at_ns = al_now_ns(),
                                  .cpu_us = plan->cgroups->ops->cpu_us(plan->cgroups, plan->name)};
-    ssize_t put = write(status_fd, &mark, sizeof mark);
+    ssize_t put = write(mark_fd, &mark, sizeof mark);
     (void)put; /* without it the launcher takes the moment at which it sees exec */
 }
 
-static _Noreturn void exec_stage(struct al_program *p, int status_fd)
+static _Noreturn void exec_stage(struct al_program *p, int mark_fd, int status_fd)
 {
     static const char *argv[AL_ARGV_MAX + AL_ARGS_MAX + 1];
     struct al_err err = {0};
@@ -211,7 +217,7 @@ static _Noreturn void exec_stage(struct al_program *p, int status_fd)
     if (!compile) {
         memcpy(argv + n, p->args, p->n_args * sizeof *argv);
     }
-    mark_exec(p->plan, status_fd); /* from here on time and CPU are the program's */
+    mark_exec(p->plan, mark_fd); /* from here on time and CPU are the program's */
     execve(argv[0], (char *const *)argv, p->env);
     al_err_errno(&err, errno, "cannot execute %s", argv[0]);
     al_child_fail(status_fd, &err);
@@ -258,8 +264,9 @@ static int enter_cell(const struct al_cell_plan *plan, const struct al_cell *cel
     if (rc < 0) {
         return rc;
     }
+    /* Before anything of the host's; and a jail's program before what keeps it there. */
     al_io_write_file(AT_FDCWD, "/proc/self/oom_score_adj",
-                     "1000"); /* before anything of the host's */
+                     al_cell_is_jail(plan->kind) ? "500" : "1000");
     char byte;
     if (al_role_is_first(role) && TEMP_FAILURE_RETRY(read(cell->ready_fd, &byte, 1)) != 1) {
         _exit(1); /* init failed and has said why */
@@ -423,6 +430,20 @@ static void keep_fds(const struct al_cell_plan *plan, const struct al_cell *cell
     }
 }
 
+void al_program_become(struct al_program *p, const int fds[AL_IO_FDS_MAX], int mark_fd,
+                       int status_fd)
+{
+    struct al_err err = {0};
+    reset_process();
+    prepare_paths(p);
+    int rc = base_env(p) < 0 ? al_err_errno(&err, ENOMEM, "environment") : 0;
+    rc = rc < 0 ? rc : settle(p, -1, fds, &err);
+    if (rc < 0) {
+        al_child_fail(status_fd, &err);
+    }
+    exec_stage(p, mark_fd, status_fd);
+}
+
 void al_program_main(const struct al_cell_plan *plan, const struct al_cell *cell, enum al_role role,
                      int assign_fd, int status_fd)
 {
@@ -438,6 +459,9 @@ void al_program_main(const struct al_cell_plan *plan, const struct al_cell *cell
     int rc = enter_cell(plan, cell, role, &err);
     if (rc == 0 && role != AL_ROLE_SETTER && base_env(p) < 0) {
         rc = al_err_errno(&err, ENOMEM, "environment");
+    }
+    if (rc == 0 && al_cell_is_jail(plan->kind)) {
+        al_jail_exec(plan, assign_fd, status_fd);
     }
     if (rc == 0 && role == AL_ROLE_INTERPRETER) {
         exec_interpreter(p, status_fd);
@@ -456,5 +480,5 @@ void al_program_main(const struct al_cell_plan *plan, const struct al_cell *cell
     if (role == AL_ROLE_SETTER) {
         start_interpreters_program(p, status_fd);
     }
-    exec_stage(p, status_fd);
+    exec_stage(p, status_fd, status_fd);
 }

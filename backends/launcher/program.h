@@ -2,6 +2,7 @@
  * process, one program: nothing of it is ever freed. */
 #pragma once
 
+#include "backends/base/io.h"
 #include "backends/launcher/bundle.h"
 #include "backends/launcher/cell.h"
 
@@ -27,6 +28,11 @@ struct al_program {
 
 /* The last one of a name wins. -ENOMEM, also when there are too many. */
 int al_program_add_env(struct al_program *p, const char *name, const char *value);
+
+/* In a process inside of a cell that has nothing but its assignment, which is in `p`: becomes what
+ * that says. Its mark is written to `mark_fd`, what fails to `status_fd`; both end with exec. */
+_Noreturn void al_program_become(struct al_program *p, const int fds[AL_IO_FDS_MAX], int mark_fd,
+                                 int status_fd);
 
 /* Reads the bundle, as the job's user: arguments and environment into `p`, and if it is the cell's
  * first, code, files and inputs into the sandbox. Makes the workdir the current one. */

@@ -18,6 +18,17 @@
 #define AL_ROOT_DIR  AL_RUN_DIR "/root"
 #define AL_LOCAL_DIR AL_RUN_DIR "/local"
 
+/* The same for a tool that makes jails: besides, it holds the launcher's own binary. */
+#define AL_JAIL_ROOT_DIR   AL_RUN_DIR "/jail"
+#define AL_ROOTFS_WARDEN   "/.airlock/launcher"
+#define AL_ROOTFS_FIREJAIL "/.airlock/firejail" /* with its set-user-id bit */
+
+/* What the kernel would tell a program in /proc about the host, or take from it: files to be
+ * covered, folders to be read-only. NULL-terminated; not every kernel has all of them. */
+#define AL_ROOTFS_MASKED_MAX 12
+extern const char *const al_rootfs_proc_hidden[];
+extern const char *const al_rootfs_proc_read_only[];
+
 /* Ids inside of a native cell. */
 #define AL_CELL_UID 1000
 
@@ -30,9 +41,19 @@ static inline unsigned al_rootfs_cell_uid(void)
 /* In the launcher, once: a private mount namespace and the template. */
 int al_rootfs_prepare(const struct al_cells_config *config, struct al_err *err);
 
+/* The template for jails, behind the other. */
+int al_rootfs_prepare_jail(const struct al_cells_config *config, struct al_err *err);
+
 /* In a native cell's init, with all capabilities in its namespaces: mounts and pivot. The job's
  * tmpfs is bounded by disk_mb. */
 int al_rootfs_enter(uid_t uid, uint32_t disk_mb, struct al_err *err);
+
+/* In a jail's init, still with the host's ids: the same around the tool. The disk belongs to `uid`,
+ * and /proc is whole, or else the tool could not mount its own. */
+int al_rootfs_enter_jail(uid_t uid, uint32_t disk_mb, struct al_err *err);
+
+/* Besides, for firejail: a /run, which it mounts and leaves things in, and a name for the user. */
+int al_rootfs_add_run(uid_t uid, struct al_err *err);
 
 /* In a local cell's init, still with the host's ids: /proc, and the temporary folder as a tmpfs for
  * `uid`. */

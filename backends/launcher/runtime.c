@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,15 +27,32 @@ static int lose_root(bool rootless, struct al_err *err)
     return rootless ? al_child_drop_capabilities(err) : al_child_become(NOBODY, false, err);
 }
 
-static _Noreturn void exec_as_nobody(char *const argv[], bool rootless, int out)
+enum asked_as { AS_NOBODY, AS_NOBODY_ROOTLESS, AS_ROOT };
+
+/* What it leaves in /run goes with the namespace. */
+static int hide_run(void)
+{
+    return unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+                   mount("none", "/run", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m") < 0
+               ? -errno
+               : 0;
+}
+
+static int take_part(enum asked_as as, struct al_err *err)
+{
+    if (as == AS_ROOT) {
+        return hide_run();
+    }
+    return geteuid() == 0 ? lose_root(as == AS_NOBODY_ROOTLESS, err) : 0;
+}
+
+static _Noreturn void exec_asked(char *const argv[], enum asked_as as, int out)
 {
     struct al_err err = {0};
     int keep[] = {out};
     al_child_keep_fds(keep, 1);
     int null = open("/dev/null", O_RDWR); /* becomes fd 0 */
-    if (null != 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0 ||
-        (geteuid() == 0 && lose_root(rootless, &err) < 0))
-    {
+    if (null != 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0 || take_part(as, &err) < 0) {
         _exit(126);
     }
     char *const env[] = {(char *)"PATH=/usr/bin:/bin", (char *)"LANG=C.UTF-8", NULL};
@@ -41,8 +60,7 @@ static _Noreturn void exec_as_nobody(char *const argv[], bool rootless, int out)
     _exit(127);
 }
 
-ssize_t al_runtime_ask(const struct al_cells_config *config, char *const argv[], char *ret,
-                       size_t size)
+static ssize_t ask(enum asked_as as, char *const argv[], char *ret, size_t size)
 {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) < 0) {
@@ -50,7 +68,7 @@ ssize_t al_runtime_ask(const struct al_cells_config *config, char *const argv[],
     }
     pid_t pid = fork();
     if (pid == 0) {
-        exec_as_nobody(argv, config->rootless, fds[1]);
+        exec_asked(argv, as, fds[1]);
     }
     close(fds[1]);
     al_auto_close int in = fds[0];
@@ -71,6 +89,17 @@ ssize_t al_runtime_ask(const struct al_cells_config *config, char *const argv[],
     kill(pid, SIGKILL); /* it has closed its output, or had its time */
     waitpid(pid, NULL, 0);
     return (ssize_t)len;
+}
+
+ssize_t al_runtime_ask(const struct al_cells_config *config, char *const argv[], char *ret,
+                       size_t size)
+{
+    return ask(config->rootless ? AS_NOBODY_ROOTLESS : AS_NOBODY, argv, ret, size);
+}
+
+ssize_t al_runtime_ask_as_root(char *const argv[], char *ret, size_t size)
+{
+    return ask(AS_ROOT, argv, ret, size);
 }
 
 static bool version_of(const struct al_cells_config *config, const char *program, char *ret,

@@ -12,6 +12,10 @@
 ssize_t al_runtime_ask(const struct al_cells_config *config, char *const argv[], char *ret,
                        size_t size);
 
+/* The same as root, in a mount namespace with another /run: for a program that has the set-user-id
+ * bit and is root anyway. */
+ssize_t al_runtime_ask_as_root(char *const argv[], char *ret, size_t size);
+
 /* Runs `interpreter --version` of each runtime (as nobody, at most five seconds each) where the
  * configuration gives no version, and leaves out those whose programs are missing; each of them is
  * logged. */

@@ -43,7 +43,7 @@ struct al_backend *al_cell_backend_create(struct al_launcher *launcher, enum al_
                      (layers & AL_LAYERS_CGROUP ? 0 : AL_CAP_CPU_ACCOUNTING);
     b->base = (struct al_backend){.ops = &ops,
                                   .name = name,
-                                  .version = "1",
+                                  .version = info->cells[kind].version,
                                   .languages = info->languages,
                                   .n_languages = info->n_languages,
                                   .capabilities = (CELL_CAPABILITIES | capabilities) & ~lacks,

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "tests/contract/rows.h"
 #include "tests/support/runner.h"
 
 #define GLOBS_MAX   4
@@ -547,6 +548,7 @@ int main(int argc, char **argv)
     static char names[ROWS * AL_TEST_BACKENDS][96];
     size_t n = 0;
     al_test_start();
+    al_rows_print_claims("artifacts");
     for (unsigned b = 0; b < AL_TEST_BACKENDS; b++) {
         struct al_backend *backend = al_test_backend_of((enum al_test_backend)(1u << b));
         for (size_t i = 0; backend && i < ROWS; i++) {

@@ -43,7 +43,7 @@ static int stop_shared(void **state)
 /* Returns once the collector has begun to write what nobody reads. */
 static void start_collecting(struct al_launched *job)
 {
-    struct al_msg_spawn m = raw_message(AL_CELL_NATIVE, "bash");
+    struct al_msg_spawn m = raw_message(raw_kind, "bash");
     m.quotas.artifact_bytes = FILE_BYTES;
     assert_int_equal(raw_run(&shared, &m, "head -c 4000000 /dev/zero >0; exit 4", job, NULL), 0);
     assert_true(raw_wait_started(job->control));
@@ -155,8 +155,9 @@ static void test_signals__do_not_reach_the_collector(void **state)
     al_launched_close(&job);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    raw_choose_kind(argc, argv);
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_collecting__has_its_own_time),
         cmocka_unit_test(test_kill__ends_collecting_and_changes_nothing_else),

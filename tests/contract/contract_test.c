@@ -197,6 +197,32 @@ static void check_compiled(const struct al_test_run *run)
     assert_true(run->result.compile.duration_us > 0);
 }
 
+/* What held them, or started the program, is none of its processes. */
+static void check_8_pids(const struct al_test_run *run)
+{
+    if (run->result.pids_peak != 0) { /* this kernel does not say */
+        assert_int_equal(run->result.pids_peak, 8);
+    }
+}
+
+/* Each layer that is claimed is there; and a sandbox claims all of them. */
+static void check_own_namespaces(const struct al_test_run *run)
+{
+    static const char *const names[] = {"user", "pid", "mnt", "net", "ipc", "uts", "cgroup"};
+    const char *out = (const char *)run->out[AL_STDOUT].data;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char path[64], own[64];
+        snprintf(path, sizeof path, "/proc/self/ns/%s", names[i]);
+        ssize_t n = readlink(path, own, sizeof own - 1);
+        assert_true(n > 0);
+        own[n] = '\0';
+        if (!strstr(out, names[i]) || strstr(out, own)) {
+            fail_msg("the %s namespace is the host's: %s", names[i], out);
+        }
+    }
+    assert_int_equal(run->result.isolation, AL_LAYERS_ALL);
+}
+
 static void check_figures(const struct al_test_run *run)
 {
     assert_true(run->result.cpu_us > 0);
@@ -252,7 +278,7 @@ static const struct al_row rows[] = {
      .check = check_8m},
     {"dev_stdout_opens", AL_TEST_CELLS, "bash", "echo a > /dev/stdout; echo b > /dev/stderr",
      SUCCEEDS, .out = "a\n", .err = "b\n"},
-    {"nul_in_code", AL_TEST_NATIVE, "bash", "", code_with_nul, SUCCEEDS, .out_has = "a\n"},
+    {"nul_in_code", AL_TEST_SANDBOXES, "bash", "", code_with_nul, SUCCEEDS, .out_has = "a\n"},
     {"no_code_at_all", AL_TEST_CELLS, "python", "", no_code, SUCCEEDS, .out = ""},
     {"no_newline_at_the_end_and_crlf", AL_TEST_CELLS, "python", "print(1)\r\nprint(2)", SUCCEEDS,
      .out = "1\n2\n"},
@@ -295,6 +321,10 @@ static const struct al_row rows[] = {
      "import threading, time\nfor i in range(20): threading.Thread(target=time.sleep, args=(9,), "
      "daemon=True).start()",
      pids_8, MEETS(AL_STATUS_FAILED, AL_LIMIT_PIDS), .within_ms = 5000},
+    {"pids_are_the_programs_alone", AL_TEST_CELLS, "python",
+     "import os, time\nn = 1\ntry:\n while True:\n  if os.fork() == 0: time.sleep(30)\n  n += 1\n"
+     "except OSError: print(n)",
+     pids_8, SUCCEEDS, .out = "8\n", .check = check_8_pids},
     {"nested_sleep_meets_wall", AL_TEST_CELLS, "bash", "sh -c 'sh -c \"sleep @NAP@\"'", wall_2s,
      MEETS(AL_STATUS_TIMEOUT, AL_LIMIT_WALL), .within_ms = 2700,
      .check = al_rows_check_nothing_left},
@@ -338,7 +368,7 @@ static const struct al_row rows[] = {
     {"workdir_and_tmp_share_the_disk", AL_TEST_CELLS, "bash",
      "head -c 6000000 /dev/zero > x && head -c 6000000 /dev/zero > $TMPDIR/y", disk_8, EXITS(1),
      .err_has = "No space left"},
-    {"shared_memory_is_of_the_disk", AL_TEST_NATIVE, "bash",
+    {"shared_memory_is_of_the_disk", AL_TEST_SANDBOXES, "bash",
      "head -c 20000000 /dev/zero > /dev/shm/x", disk_8, EXITS(1), .err_has = "No space left"},
     {"number_of_files", AL_TEST_CELLS, "python",
      "try:\n for i in range(20000): open(f'x{i}', 'w').close()\nexcept OSError as e: "
@@ -366,10 +396,10 @@ static const struct al_row rows[] = {
     /* surroundings */
     {"args", AL_TEST_CELLS, "python", "import sys; print(sys.argv[1:])", with_args, SUCCEEDS,
      .out = "['a b', '', 'ü', '--version']\n"},
-    {"env_is_clean", AL_TEST_NATIVE, "bash", "env -u _ -u PWD -u SHLVL | sort", SUCCEEDS,
+    {"env_is_clean", AL_TEST_SANDBOXES, "bash", "env -u _ -u PWD -u SHLVL | sort", SUCCEEDS,
      .out =
          "HOME=/sandbox\nLANG=C.UTF-8\nPATH=/usr/local/bin:/usr/bin:/bin\nTMPDIR=/tmp\nTZ=UTC\n"},
-    {"env_of_the_request", AL_TEST_NATIVE, "python",
+    {"env_of_the_request", AL_TEST_SANDBOXES, "python",
      "import os; print(repr(os.environ['GREETING']), os.environ['HOME'], "
      "os.environ['AIRLOCK_SECRET'])",
      with_env, SUCCEEDS, .out = "'hello\\nworld' /tmp x\n"},
@@ -387,10 +417,10 @@ static const struct al_row rows[] = {
      "stat -c %a helper.py a/b/data.bin tool.sh", with_files, SUCCEEDS, .out = "644\n600\n777\n"},
     {"typescript_imports_a_file", AL_TEST_CELLS, "typescript",
      "import { n } from './helper';\nconsole.log(n + 1)", with_files, SUCCEEDS, .out = "8\n"},
-    {"workdir", AL_TEST_NATIVE, "bash", "pwd; ls", workdir_below, SUCCEEDS,
+    {"workdir", AL_TEST_SANDBOXES, "bash", "pwd; ls", workdir_below, SUCCEEDS,
      .out = "/sandbox/deep/er\nmain.sh\n"},
-    {"workdir_tmp", AL_TEST_NATIVE, "bash", "pwd", workdir_tmp, SUCCEEDS, .out = "/tmp\n"},
-    {"default_workdir", AL_TEST_NATIVE, "bash", "pwd; ls -A", SUCCEEDS,
+    {"workdir_tmp", AL_TEST_SANDBOXES, "bash", "pwd", workdir_tmp, SUCCEEDS, .out = "/tmp\n"},
+    {"default_workdir", AL_TEST_SANDBOXES, "bash", "pwd; ls -A", SUCCEEDS,
      .out = "/sandbox\nmain.sh\n"},
     {"process_state_is_fresh", AL_TEST_CELLS, "bash",
      "umask; ls /proc/self/fd | wc -l; grep -E 'SigBlk|SigIgn' /proc/self/status; "
@@ -400,49 +430,68 @@ static const struct al_row rows[] = {
      "import os; print(os.getsid(0) == os.getpid() == os.getpgrp())", SUCCEEDS, .out = "True\n"},
 
     /* isolation that the request's author can see */
-    {"root_is_read_only", AL_TEST_NATIVE, "bash", "touch /usr/x /x /etc/x", EXITS(1),
+    {"root_is_read_only", AL_TEST_SANDBOXES, "bash", "touch /usr/x /x /etc/x", EXITS(1),
      .err_has = "Read-only file system"},
-    {"no_network", AL_TEST_NATIVE, "python",
+    {"no_network", AL_TEST_SANDBOXES, "python",
      "import socket\nfor a in ('192.0.2.1', '10.0.0.1'):\n s = socket.socket(); s.settimeout(2)\n"
      " try: s.connect((a, 80)); print('connected')\n except OSError as e: print(e.errno)",
      SUCCEEDS, .out = "101\n101\n"},
-    {"own_loopback", AL_TEST_NATIVE, "python",
+    {"own_loopback", AL_TEST_SANDBOXES, "python",
      "import socket\ns = socket.create_server(('127.0.0.1', 0)); "
      "c = socket.create_connection(s.getsockname()); print('ok')",
      SUCCEEDS, .out = "ok\n"},
     {"no_capabilities", AL_TEST_CELLS, "bash",
      "grep -E 'Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs' /proc/self/status | cut -f2 | sort -u",
      SUCCEEDS, .out = "0000000000000000\n1\n"},
-    {"own_processes_only", AL_TEST_NATIVE, "python",
+    {"own_processes_only", AL_TEST_NATIVE | AL_TEST_BUBBLEWRAP, "python",
      "import os; print(sum(p.isdigit() for p in os.listdir('/proc')))", SUCCEEDS, .out = "2\n"},
-    {"init_shows_no_path_of_the_host", AL_TEST_CELLS, "bash",
+    {"own_processes_and_the_warden_only", AL_TEST_FIREJAIL, "python", /* whose pid 1 is its own */
+     "import os; print(sum(p.isdigit() for p in os.listdir('/proc')))", SUCCEEDS, .out = "3\n"},
+    {"firejails_init_shows_no_path_of_the_host", AL_TEST_FIREJAIL, "bash", /* firejail itself */
+     "tr '\\0' '\\n' < /proc/1/cmdline | grep '^/'", SUCCEEDS,
+     .out = "/.airlock/firejail\n/.airlock/launcher\n"},
+    {"who_kills_its_warden_dies", AL_TEST_FIREJAIL, "bash", "kill -9 $PPID; sleep @NAP@",
+     DIES_OF(9), .within_ms = 3000, .check = al_rows_check_nothing_left},
+    {"who_kills_everybody_dies", AL_TEST_FIREJAIL, "bash", "kill -9 -1; sleep @NAP@", DIES_OF(9),
+     .within_ms = 3000, .check = al_rows_check_nothing_left},
+    {"who_kills_everybody_goes_on", AL_TEST_CELLS & ~AL_TEST_FIREJAIL, "bash",
+     "sleep @NAP@ & kill -9 -1; echo alive", SUCCEEDS, .out = "alive\n",
+     .check = al_rows_check_nothing_left},
+    {"init_shows_no_path_of_the_host", AL_TEST_CELLS & ~AL_TEST_FIREJAIL, "bash",
      "tr '\\0' '\\n' < /proc/1/cmdline | grep -v '^$'", SUCCEEDS, .out = "airlock-launcher\n"},
-    {"init_is_out_of_reach", AL_TEST_CELLS, "bash", "kill -9 1 2>/dev/null || echo refused",
-     SUCCEEDS, .out = "refused\n"},
-    {"host_files_are_not_there", AL_TEST_NATIVE, "bash",
+    {"init_is_out_of_reach", AL_TEST_LOCAL | AL_TEST_NATIVE, "bash", /* another user's */
+     "kill -9 1 2>/dev/null || echo refused", SUCCEEDS, .out = "refused\n"},
+    {"init_survives", AL_TEST_CELLS, "bash", "kill -9 1 2>/dev/null; sleep 0.05; echo alive",
+     SUCCEEDS, .out = "alive\n"},
+    {"namespaces_are_its_own", AL_TEST_SANDBOXES, "bash",
+     "for i in user pid mnt net ipc uts cgroup; do readlink /proc/self/ns/$i; done", SUCCEEDS,
+     .check = check_own_namespaces},
+    {"host_files_are_not_there", AL_TEST_SANDBOXES, "bash",
      "ls /root /home /var /run /etc/shadow /sys 2>/dev/null | wc -l", SUCCEEDS, .out = "0\n"},
-    {"host_name", AL_TEST_NATIVE, "python", "import socket; print(socket.gethostname())", SUCCEEDS,
-     .out = "sandbox\n"},
-    {"no_netlink", AL_TEST_NATIVE, "python",
+    {"host_name", AL_TEST_SANDBOXES, "python", "import socket; print(socket.gethostname())",
+     SUCCEEDS, .out = "sandbox\n"},
+    {"no_netlink", AL_TEST_SANDBOXES, "python",
      "import socket\ntry: socket.socket(16, 3, 0)\nexcept OSError as e: print(e.errno)", SUCCEEDS,
      .out = "97\n"},
-    {"kernel_settings_are_read_only", AL_TEST_NATIVE, "bash", "echo x > /proc/sys/kernel/hostname",
-     EXITS(1), .err_has = "Read-only file system"},
-    {"sysrq_is_masked", AL_TEST_NATIVE, "bash",
-     "! [ -e /proc/sysrq-trigger ] || [ /proc/sysrq-trigger -ef /dev/null ]", SUCCEEDS},
-    {"inits_memory_is_out_of_reach", AL_TEST_NATIVE, "bash", "cat /proc/1/environ /proc/1/mem",
+    {"kernel_settings_are_read_only", AL_TEST_SANDBOXES, "bash",
+     "echo x > /proc/sys/kernel/hostname", EXITS(1), .err_has = "Read-only file system"},
+    {"sysrq_is_masked", AL_TEST_SANDBOXES, "bash",
+     "! [ -e /proc/sysrq-trigger ] || "
+     "[ $(stat -c %d /proc/sysrq-trigger) != $(stat -c %d /proc) ]",
+     SUCCEEDS},
+    {"inits_memory_is_out_of_reach", AL_TEST_SANDBOXES, "bash", "cat /proc/1/environ /proc/1/mem",
      EXITS(1), .out = "", .err_has = "Permission denied"},
-    {"no_child_for_its_parent", AL_TEST_NATIVE, "python",
+    {"no_child_for_its_parent", AL_TEST_SANDBOXES, "python",
      CHILD_FOR_ITS_PARENT "print('refused' if pid < 0 else 'made')", SUCCEEDS, .out = "refused\n"},
     {"a_child_for_its_parent_does_not_delay_the_end", AL_TEST_CELLS, "python", CHILD_FOR_ITS_PARENT,
      SUCCEEDS, .within_ms = 2000},
-    {"socket_buffers_are_bounded", AL_TEST_NATIVE, "python", FILL_SOCKETS, memory_64, SUCCEEDS,
+    {"socket_buffers_are_bounded", AL_TEST_SANDBOXES, "python", FILL_SOCKETS, memory_64, SUCCEEDS,
      .out = "True\n"},
-    {"no_core_for_the_hosts_handler", AL_TEST_NATIVE, "python",
+    {"no_core_for_the_hosts_handler", AL_TEST_SANDBOXES, "python",
      "import resource as r\nr.setrlimit(r.RLIMIT_CORE, (0, 0)); print(r.getrlimit(r.RLIMIT_CORE))\n"
      "r.setrlimit(r.RLIMIT_NOFILE, (20, 20)); print(r.getrlimit(r.RLIMIT_NOFILE))",
      SUCCEEDS, .out = "(1, 1)\n(20, 20)\n"},
-    {"no_user_namespace", AL_TEST_NATIVE, "bash", "unshare -U true 2>/dev/null || echo refused",
+    {"no_user_namespace", AL_TEST_SANDBOXES, "bash", "unshare -U true 2>/dev/null || echo refused",
      SUCCEEDS, .out = "refused\n"},
 };
 

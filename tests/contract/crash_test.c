@@ -29,14 +29,20 @@
 #define MARK    "5823.5" /* in the command line of every process of a job */
 #define SLEEP   "sleep " MARK
 #define TREE    "setsid setsid " SLEEP " & trap '' TERM; " SLEEP " & while :; do " SLEEP "; done"
-#define GONE_MS 1000
-#define JOBS    6
+#define GONE_MS (al_test_is_slow() ? 6000 : 1000)
+#define JOBS    8
 
-/* Several jobs of both kinds that sleep for long. */
+/* Every kind has its turn. */
+static enum al_cell_kind kind_of(size_t i)
+{
+    return (enum al_cell_kind)(i % AL_CELL_KINDS);
+}
+
+/* Several jobs of all kinds that sleep for long. */
 static void start_jobs(const struct raw_launcher *l, struct al_launched jobs[JOBS])
 {
     for (size_t i = 0; i < JOBS; i++) {
-        struct al_msg_spawn m = raw_message(i % 2 ? AL_CELL_LOCAL : AL_CELL_NATIVE, "bash");
+        struct al_msg_spawn m = raw_message(kind_of(i), "bash");
         assert_int_equal(raw_run(l, &m, TREE, &jobs[i], NULL), 0);
     }
     for (size_t i = 0; i < JOBS; i++) {
@@ -106,7 +112,7 @@ static void test_launcher_killed_in_setup__nothing_is_left(void **state)
         struct al_launched jobs[JOBS];
         raw_start(&l);
         for (size_t i = 0; i < JOBS; i++) {
-            struct al_msg_spawn m = raw_message(i % 2 ? AL_CELL_LOCAL : AL_CELL_NATIVE, "bash");
+            struct al_msg_spawn m = raw_message(kind_of(i), "bash");
             assert_int_equal(raw_run(&l, &m, TREE, &jobs[i], NULL), 0);
         }
         usleep(round * 400);
@@ -292,9 +298,9 @@ static void test_control_closed_at_once__no_job(void **state)
     struct al_job_spec spec = raw_spec(TREE);
     raw_start(&l);
     int bundle = al_bundle_create(&spec);
-    for (int i = 0; i < 20; i++) {
+    for (size_t i = 0; i < 20; i++) {
         int fds[2];
-        struct al_msg_spawn m = raw_message(i % 2 ? AL_CELL_LOCAL : AL_CELL_NATIVE, "bash");
+        struct al_msg_spawn m = raw_message(kind_of(i), "bash");
         assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
         assert_int_equal(raw_send(&l, &m, fds[1], bundle), 0);
         close(fds[1]);

@@ -49,7 +49,7 @@ static void test_inotify_used_up__roots_is_not(void **state)
     struct raw_launcher l;
     struct al_launched job;
     raw_start(&l);
-    run_until_ready(&l, AL_CELL_NATIVE, code, &job);
+    run_until_ready(&l, raw_kind, code, &job);
     usleep(500000); /* all five of them */
     int fd = inotify_init1(IN_CLOEXEC);
     assert_true(fd >= 0);
@@ -93,7 +93,7 @@ static void test_much_cpu_used__the_share_falls(void **state)
     struct al_launched job;
     int least = 100, most = 0;
     raw_start(&l);
-    run_until_ready(&l, AL_CELL_NATIVE, "echo; while :; do :; done", &job);
+    run_until_ready(&l, raw_kind, "echo; while :; do :; done", &job);
     for (int i = 0; i < 100 && least != 25; i++) {
         usleep(50000);
         raw_shares(&l, &least, &most);
@@ -104,8 +104,9 @@ static void test_much_cpu_used__the_share_falls(void **state)
     raw_stop(&l);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    raw_choose_kind(argc, argv);
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_inotify_used_up__roots_is_not),
         cmocka_unit_test(test_much_cpu_used__the_share_falls),

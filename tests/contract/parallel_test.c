@@ -166,11 +166,17 @@ int main(int argc, char **argv)
     al_test_start();
     struct al_backend *native = al_test_backend_of(AL_TEST_NATIVE);
     struct al_backend *local = al_test_backend_of(AL_TEST_LOCAL);
+    struct al_backend *bubblewrap = al_test_backend_of(AL_TEST_BUBBLEWRAP);
+    struct al_backend *firejail = al_test_backend_of(AL_TEST_FIREJAIL);
     const struct CMUnitTest tests[] = {
         {"native/threads", test_threads_of_jobs, NULL, NULL, native},
         {"local/threads", test_threads_of_jobs, NULL, NULL, local},
+        {"bubblewrap/threads", test_threads_of_jobs, NULL, NULL, bubblewrap},
+        {"firejail/threads", test_threads_of_jobs, NULL, NULL, firejail},
         {"native/burst", test_burst__figures_are_each_runs_own, NULL, NULL, native},
         {"local/burst", test_burst__figures_are_each_runs_own, NULL, NULL, local},
+        {"bubblewrap/burst", test_burst__figures_are_each_runs_own, NULL, NULL, bubblewrap},
+        {"firejail/burst", test_burst__figures_are_each_runs_own, NULL, NULL, firejail},
     };
     int failed = cmocka_run_group_tests_name("parallel", tests, NULL, NULL);
     al_test_stop();

@@ -23,6 +23,22 @@
 #include "backends/launcher/instance.h"
 #include "tests/support/runner.h"
 
+enum al_cell_kind raw_kind = AL_CELL_NATIVE;
+
+void raw_choose_kind(int argc, char **argv)
+{
+    static const char *const names[AL_CELL_KINDS] = {"native", "local", "bubblewrap", "firejail"};
+    size_t i = 0;
+    while (argc > 1 && i < AL_CELL_KINDS && strcmp(argv[1], names[i]) != 0) {
+        i++;
+    }
+    if (i == AL_CELL_KINDS) {
+        fprintf(stderr, "there are no cells of the kind %s\n", argv[1]);
+        exit(2);
+    }
+    raw_kind = (enum al_cell_kind)i;
+}
+
 static const char *launcher_path(void)
 {
     const char *path = getenv("AIRLOCK_LAUNCHER");
@@ -254,7 +270,7 @@ void raw_assert_works(const struct raw_launcher *l)
     struct al_launched job = {.control = -1, .terminal_fd = -1};
     struct al_msg_exit e = {.ran = false};
     char out[8] = "", refused[AL_RESULT_ERROR_MAX];
-    struct al_msg_spawn m = raw_message(AL_CELL_NATIVE, "bash");
+    struct al_msg_spawn m = raw_message(raw_kind, "bash");
     if (raw_run(l, &m, "echo ok", &job, refused) < 0) {
         fail_msg("refused: %s", refused);
     }

@@ -9,6 +9,10 @@
 #include "backends/launcher/client.h"
 #include "backends/launcher/message.h"
 
+/* The cells that a test is about: native ones, or those that its first argument names. */
+extern enum al_cell_kind raw_kind;
+void raw_choose_kind(int argc, char **argv);
+
 struct raw_launcher {
     pid_t pid; /* 0: ended and reaped */
     int socket;

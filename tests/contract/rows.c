@@ -28,6 +28,8 @@ static const struct {
     {"init_is_out_of_reach", "of the same user: a signal is not refused, it does nothing"},
     {"socket_buffers_are_bounded", "runc does not set that limit of cgroup v1"},
     {"host_files_are_not_there", "/sys is read-only, and the rest is the image's"},
+    {"namespaces_are_its_own",
+     "a user namespace is the daemon's to have, for all of its containers"},
 };
 
 /* What it becomes. */
@@ -171,6 +173,29 @@ static size_t choose(const struct al_row *rows, size_t n_rows, char **texts, str
     return n;
 }
 
+static void print_claims(const char *what, const struct al_backend *backend, uint32_t bits,
+                         const char *(*name)(unsigned))
+{
+    printf("claim %s %s:", what, backend->name);
+    for (unsigned i = 0; name(i); i++) {
+        printf("%s%s", bits & 1u << i ? " " : "", bits & 1u << i ? name(i) : "");
+    }
+    printf("\n");
+}
+
+void al_rows_print_claims(const char *suite)
+{
+    printf("suite %s\n", suite);
+    for (unsigned b = 0; b < AL_TEST_BACKENDS; b++) {
+        const struct al_backend *backend = al_test_backend_of((enum al_test_backend)(1u << b));
+        if (backend) {
+            print_claims("capability", backend, backend->capabilities, al_capability_name);
+            print_claims("layer", backend, backend->isolation, al_layer_name);
+        }
+    }
+    fflush(stdout);
+}
+
 int al_rows_main(const char *group, const struct al_row *rows, size_t n, int argc, char **argv)
 {
     al_auto_free struct CMUnitTest *tests = calloc(n * AL_TEST_BACKENDS, sizeof *tests);
@@ -180,6 +205,7 @@ int al_rows_main(const char *group, const struct al_row *rows, size_t n, int arg
         return EXIT_FAILURE;
     }
     al_test_start();
+    al_rows_print_claims(group);
     size_t n_tests = choose(rows, n, argv + (argc > 0), states);
     for (size_t i = 0; i < n_tests; i++) {
         tests[i] = (struct CMUnitTest){

@@ -51,6 +51,9 @@ struct al_row {
 /* al_row.check of a program with a nap: all of it is gone. */
 void al_rows_check_nothing_left(const struct al_test_run *run);
 
+/* Says which suite this is and what the backends claim, for matrix.py. After al_test_start. */
+void al_rows_print_claims(const char *suite);
+
 /* Runs the rows on every backend, or those whose BACKEND/ROW contains one of the arguments. Returns
  * main's value. */
 int al_rows_main(const char *group, const struct al_row *rows, size_t n, int argc, char **argv);

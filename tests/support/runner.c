@@ -12,6 +12,7 @@
 #include "backends/base/io.h"
 #include "backends/docker/docker.h"
 #include "backends/echo/echo.h"
+#include "backends/jail/jail.h"
 #include "backends/launcher/client.h"
 #include "backends/local/local.h"
 #include "backends/native/native.h"
@@ -95,6 +96,8 @@ void al_test_start_with(const char *config_more)
     backends[2] = al_native_create(launcher);
     backends[3] =
         getenv("AIRLOCK_TEST_DOCKER") ? create_docker(getenv("AIRLOCK_TEST_DOCKER")) : NULL;
+    backends[4] = al_bubblewrap_create(launcher);
+    backends[5] = al_firejail_create(launcher);
 }
 
 void al_test_start(void)

@@ -14,10 +14,13 @@ enum al_test_backend {
     AL_TEST_LOCAL = 1u << 1,
     AL_TEST_NATIVE = 1u << 2,
     AL_TEST_DOCKER = 1u << 3, /* only where a daemon is given, see al_test_start */
-    AL_TEST_CELLS = AL_TEST_LOCAL | AL_TEST_NATIVE,
+    AL_TEST_BUBBLEWRAP = 1u << 4,
+    AL_TEST_FIREJAIL = 1u << 5,
+    AL_TEST_SANDBOXES = AL_TEST_NATIVE | AL_TEST_BUBBLEWRAP | AL_TEST_FIREJAIL,
+    AL_TEST_CELLS = AL_TEST_LOCAL | AL_TEST_SANDBOXES,
     AL_TEST_ALL = AL_TEST_ECHO | AL_TEST_CELLS,
 };
-#define AL_TEST_BACKENDS 4
+#define AL_TEST_BACKENDS 6
 
 /* Starts the launcher with every backend on; fails the process with a message when that is
  * impossible. With AIRLOCK_TEST_DOCKER (a daemon's address) and AIRLOCK_TEST_DOCKER_IMAGE docker is

@@ -67,6 +67,10 @@ static void test_read__defaults(void **state)
     assert_int_equal(c.jobs_max, 2048);
     assert_int_equal(c.maxima.wall_ms, 3600000);
     assert_false(c.allow_unsafe);
+    assert_string_equal(c.jails[AL_JAIL_BUBBLEWRAP].program, "/usr/bin/bwrap");
+    assert_false(c.jails[AL_JAIL_BUBBLEWRAP].allow_known_escapes);
+    assert_string_equal(c.jails[AL_JAIL_FIREJAIL].program, "/usr/bin/firejail");
+    assert_false(c.jails[AL_JAIL_FIREJAIL].allow_known_escapes);
     assert_string_equal(c.cgroup_parent, "");
     assert_int_equal(c.require, AL_LAYERS_ALL);
     assert_words(&c.system_paths,
@@ -94,6 +98,12 @@ static const char every_key[] = "[cells]\n"
                                 "  /opt/x /opt/y\n"
                                 "[local]\n"
                                 "allow_unsafe = yes\n"
+                                "[bubblewrap]\n"
+                                "program = /opt/bwrap\n"
+                                "allow_known_escapes = yes\n"
+                                "[firejail]\n"
+                                "program =\n"
+                                "allow_known_escapes = true\n"
                                 "[maxima]\n"
                                 "cpu_seconds = 1.5\n"
                                 "wall_seconds = 0.001\n"
@@ -124,6 +134,10 @@ static void test_read__every_key(void **state)
     assert_int_equal(c.require, AL_LAYER_SECCOMP | AL_LAYER_USERNS | AL_LAYER_CGROUP_MEMORY);
     assert_words(&c.system_paths, "/usr /opt/x /opt/y");
     assert_true(c.allow_unsafe);
+    assert_string_equal(c.jails[AL_JAIL_BUBBLEWRAP].program, "/opt/bwrap");
+    assert_true(c.jails[AL_JAIL_BUBBLEWRAP].allow_known_escapes);
+    assert_string_equal(c.jails[AL_JAIL_FIREJAIL].program, "");
+    assert_true(c.jails[AL_JAIL_FIREJAIL].allow_known_escapes);
     assert_int_equal(c.maxima.cpu_ms, 1500);
     assert_int_equal(c.maxima.wall_ms, 1);
     assert_int_equal(c.maxima.memory_mb, 2);
@@ -289,6 +303,11 @@ static const struct row rows[] = {
     {"bool_false", "[local]\nallow_unsafe = false\n", NULL},
     {"bool_other", "[local]\nallow_unsafe = on\n",
      ":2: [local] allow_unsafe: not a truth value; allowed: yes, no"},
+    {"tool_none", "[bubblewrap]\nprogram =\n", NULL},
+    {"tool_relative", "[bubblewrap]\nprogram = bwrap\n",
+     ":2: [bubblewrap] program: not the path of a program; allowed: an absolute path, or nothing"},
+    {"tool_unknown_key", "[bubblewrap]\nargs = x\n",
+     ":2: [bubblewrap] args: unknown section or key"},
     {"cgroup_parent_empty", "[cells]\ncgroup_parent =\n", NULL},
     {"require_nothing", "[cells]\nrequire =\n", NULL},
     {"require_unknown", "[cells]\nrequire = seccomp landlock\n",

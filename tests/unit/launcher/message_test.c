@@ -48,7 +48,8 @@ static const struct al_msg_usage usage = {.cpu_us = 1500000};
 static const struct al_msg_hello *hello(void)
 {
     static struct al_msg_hello m = {
-        .cells = {{.available = true, .layers = 5}, {.reason = "because"}}, .n_runtimes = 2};
+        .cells = {{.available = true, .layers = 5, .version = "1"}, {.reason = "because"}},
+        .n_runtimes = 2};
     m.runtimes[0] = (struct al_msg_runtime){.name = "python",
                                             .version = "3.11.2",
                                             .aliases = {"python3", "py"},
@@ -176,6 +177,7 @@ static void assert_same_hello(const struct al_msg_hello *a, const struct al_msg_
     for (size_t i = 0; i < AL_CELL_KINDS; i++) {
         assert_int_equal(a->cells[i].available, b->cells[i].available);
         assert_int_equal(a->cells[i].layers, b->cells[i].layers);
+        assert_string_equal(a->cells[i].version, b->cells[i].version);
         assert_string_equal(a->cells[i].reason, b->cells[i].reason);
     }
     assert_int_equal(a->n_runtimes, b->n_runtimes);
@@ -336,10 +338,11 @@ enum {
     EXIT_ERROR = 64,
     HELLO_AVAILABLE = 2,
     HELLO_LAYERS = 6,
-    HELLO_REASON_LEN = 10,
-    HELLO_N_RUNTIMES = 29,
-    HELLO_NAME_LEN = 33,
-    HELLO_NAME = 35,
+    HELLO_VERSION_LEN = 10,
+    HELLO_REASON_LEN = 13,
+    HELLO_N_RUNTIMES = 34 + 12 * (AL_CELL_KINDS - 2), /* further kinds are empty */
+    HELLO_NAME_LEN = HELLO_N_RUNTIMES + 4,
+    HELLO_NAME = HELLO_N_RUNTIMES + 6,
 };
 
 #define TIME_US_MAX ((uint64_t)1 << 53)
@@ -442,6 +445,7 @@ static void test_hello__largest_fits(void **state)
     static struct al_msg_hello full, got;
     static uint8_t data[AL_MSG_BYTES_MAX];
     for (size_t i = 0; i < AL_CELL_KINDS; i++) {
+        fill(full.cells[i].version, sizeof full.cells[i].version);
         fill(full.cells[i].reason, sizeof full.cells[i].reason);
     }
     full.n_runtimes = AL_RUNTIMES_MAX;

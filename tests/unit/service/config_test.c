@@ -364,7 +364,8 @@ static const struct row rows[] = {
     {"comments", "# a\n; b\n[server]\nqueue_max = 7 ; c\n  # d\n", NULL},
     {"colon instead of equals", "[server]\nqueue_max: 7\n", NULL},
     {"the launcher's sections",
-     "[cells]\nany = thing\n[local]\nallow_unsafe = yes\n[runtime go]\nargv = a\n  b\nargv = c\n",
+     "[cells]\nany = thing\n[local]\nallow_unsafe = yes\n"
+     "[bubblewrap]\nprogram = x\n[firejail]\nprogram = x\n[runtime go]\nargv = a\n  b\nargv = c\n",
      NULL},
     {"a line of the greatest length", "[cells]\nx = " CHARS190 "1234\n", NULL},
     {"a line one byte too long", "[cells]\nx = " CHARS190 "12345\n",
