@@ -42,8 +42,10 @@ static void finish(struct al_contestant *who, size_t n)
 static void add_aim(struct al_bench *bench, const char *text, double limit, double value)
 {
     if (bench->n_aims < AL_BENCH_AIMS_MAX) {
-        bench->aims[bench->n_aims++] =
-            (struct al_aim){text, limit < 0 ? -limit : limit, limit < 0, value};
+        struct al_aim *aim = &bench->aims[bench->n_aims++];
+        *aim = (struct al_aim){
+            .limit = limit < 0 ? -limit : limit, .at_least = limit < 0, .ratio = value};
+        snprintf(aim->text, sizeof aim->text, "%s", text);
     }
 }
 
@@ -165,6 +167,80 @@ void al_cases_program(struct al_bench *bench, const struct al_bench_program *pro
     if (!bench->client) {
         struct al_direct direct = {.env = &bench->direct, .program = program};
         al_phases_print(&direct, PHASE_RUNS);
+    }
+}
+
+/* --- tools that start programs --- */
+
+/* As near to what the launcher has them do as a command line of one's own comes: the same
+ * namespaces, the system read-only, no capabilities. As root, without a user namespace (firejail)
+ * and limits: less than a job gets. */
+static const char *const bare_bubblewrap[] = {"/usr/bin/bwrap",
+                                              "--unshare-user",
+                                              "--unshare-pid",
+                                              "--unshare-ipc",
+                                              "--unshare-uts",
+                                              "--unshare-net",
+                                              "--unshare-cgroup",
+                                              "--die-with-parent",
+                                              "--new-session",
+                                              "--cap-drop",
+                                              "ALL",
+                                              "--hostname",
+                                              "sandbox",
+                                              "--ro-bind",
+                                              "/",
+                                              "/",
+                                              "--dev",
+                                              "/dev",
+                                              "--proc",
+                                              "/proc",
+                                              "--tmpfs",
+                                              "/tmp",
+                                              "--bind",
+                                              "{dir}",
+                                              "{dir}",
+                                              "--",
+                                              NULL};
+static const char *const bare_firejail[] = {
+    "/usr/bin/firejail",        "--quiet",      "--noprofile",     "--deterministic-exit-code",
+    "--deterministic-shutdown", "--net=none",   "--ipc-namespace", "--hostname=sandbox",
+    "--caps.drop=all",          "--nonewprivs", "--private-tmp",   NULL};
+
+static void run_tool(struct al_bench *bench, const char *backend,
+                     const struct al_bench_program *program, struct al_plain *bare,
+                     unsigned threads)
+{
+    char names[2][64], aim[96];
+    struct al_bench_rpc rpc = {.client = bench->client,
+                               .backend = backend,
+                               .language = program->language,
+                               .code = program->code,
+                               .output = AL_BENCH_OUTPUT};
+    struct al_contestant who[] = {{.name = names[0], .once = al_plain_run, .arg = bare},
+                                  {.name = names[1], .once = al_bench_rpc_run, .arg = &rpc}};
+    snprintf(names[0], sizeof names[0], "%s: bare %s", program->language, backend);
+    snprintf(names[1], sizeof names[1], "%s: Run by %s", program->language, backend);
+    snprintf(aim, sizeof aim, "%s, Run by %s / bare %s, at %u", program->language, backend, backend,
+             threads);
+    run(bench, contest_for(threads, strcmp(backend, "firejail") == 0), who, 2);
+    add_aim(bench, aim, 1.3, ratio(&who[1], &who[0]));
+    finish(who, 2);
+}
+
+void al_cases_tool(struct al_bench *bench, const char *backend)
+{
+    const bool firejail = strcmp(backend, "firejail") == 0;
+    for (size_t i = 0; i < AL_BENCH_PROGRAMS; i++) {
+        const struct al_bench_program *program = &al_bench_programs[i];
+        if (strcmp(program->language, "python") != 0 && strcmp(program->language, "bash") != 0) {
+            continue;
+        }
+        struct al_plain *bare =
+            al_plain_create_in(program, bench->folder, firejail ? bare_firejail : bare_bubblewrap);
+        run_tool(bench, backend, program, bare, 1);
+        run_tool(bench, backend, program, bare, 4);
+        al_plain_destroy(bare);
     }
 }
 

@@ -8,7 +8,7 @@
 #include "tests/bench/floor.h"
 #include "tests/bench/table.h"
 
-#define AL_BENCH_AIMS_MAX 16
+#define AL_BENCH_AIMS_MAX 32
 
 struct al_bench {
     struct al_direct_env direct;
@@ -23,6 +23,9 @@ struct al_bench {
 
 /* A language: plain spawn, the native backend without RPC, Run; at 1, 4 and 16 at a time. */
 void al_cases_program(struct al_bench *bench, const struct al_bench_program *program);
+
+/* Run by a tool's backend ("bubblewrap", "firejail") beside the bare tool, at 1 and 4 at a time. */
+void al_cases_tool(struct al_bench *bench, const char *backend);
 
 /* Echo-backend Run beside the unary floor, at 1 and 16 at a time. */
 void al_cases_echo(struct al_bench *bench);

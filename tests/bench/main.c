@@ -76,6 +76,13 @@ static void measure(struct al_bench *bench, const struct options *o)
             any = true;
         }
     }
+    static const char *const tools[] = {"bubblewrap", "firejail"};
+    for (size_t i = 0; i < sizeof tools / sizeof tools[0]; i++) {
+        if (bench->client && wanted(o, tools[i])) {
+            al_cases_tool(bench, tools[i]);
+            any = true;
+        }
+    }
     if (bench->client && wanted(o, "echo")) {
         al_cases_echo(bench);
         any = true;
@@ -89,7 +96,8 @@ static void measure(struct al_bench *bench, const struct options *o)
         any = true;
     }
     if (!any) {
-        al_bench_die("--only: python, javascript, typescript, bash, echo, stream or keys");
+        al_bench_die("--only: python, javascript, typescript, bash, bubblewrap, firejail, "
+                     "echo, stream or keys");
     }
 }
 

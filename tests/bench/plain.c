@@ -15,7 +15,7 @@
 #include "tests/bench/die.h"
 
 #define PATH_BYTES 128
-#define ARGV_MAX   16
+#define ARGV_MAX   48
 #define ENV_COUNT  5
 
 /* Everything that a spawn needs, made before it is measured. */
@@ -50,18 +50,22 @@ static char *expand(const struct place *place, const char *word)
         return format(word, "", "");
     }
     al_auto_free char *before = strndup(word, (size_t)(at - word));
-    return format(before ? before : "", at[1] == 'c' ? place->code : place->output, end + 1);
+    const char *path = at[1] == 'c' ? place->code : at[1] == 'd' ? place->dir : place->output;
+    return format(before ? before : "", path, end + 1);
 }
 
-static void expand_all(const struct place *place, const char *const *words, char **ret)
+/* How many. */
+static size_t expand_all(const struct place *place, const char *const *words, char **ret)
 {
-    for (size_t i = 0; words && words[i]; i++) {
-        ret[i] = expand(place, words[i]);
+    size_t n = 0;
+    for (; words && words[n]; n++) {
+        ret[n] = expand(place, words[n]);
     }
+    return n;
 }
 
 static void prepare(struct place *place, const struct al_bench_program *program, const char *folder,
-                    unsigned worker)
+                    const char *const *before, unsigned worker)
 {
     snprintf(place->dir, sizeof place->dir, "%s/%s-%u", folder, program->language, worker);
     snprintf(place->code, sizeof place->code, "%.100s/%s", place->dir, program->code_file);
@@ -74,7 +78,8 @@ static void prepare(struct place *place, const struct al_bench_program *program,
         al_bench_die("cannot write %s", place->code);
     }
     expand_all(place, program->compile, place->compile);
-    expand_all(place, program->argv, place->argv);
+    size_t n = expand_all(place, before, place->argv);
+    expand_all(place, program->argv, place->argv + n);
     char *const env[ENV_COUNT] = {format("PATH=", "/usr/local/bin:/usr/bin:/bin", ""),
                                   format("HOME=", place->dir, ""),
                                   format("TMPDIR=", place->dir, ""), format("LANG=", "C.UTF-8", ""),
@@ -84,13 +89,19 @@ static void prepare(struct place *place, const struct al_bench_program *program,
 
 struct al_plain *al_plain_create(const struct al_bench_program *program, const char *folder)
 {
+    return al_plain_create_in(program, folder, NULL);
+}
+
+struct al_plain *al_plain_create_in(const struct al_bench_program *program, const char *folder,
+                                    const char *const *before)
+{
     struct al_plain *plain = calloc(1, sizeof *plain);
     if (!plain) {
         al_bench_die("out of memory");
     }
     plain->program = program;
     for (unsigned i = 0; i < AL_CONTEST_THREADS_MAX; i++) {
-        prepare(&plain->places[i], program, folder, i);
+        prepare(&plain->places[i], program, folder, before, i);
     }
     return plain;
 }

@@ -11,6 +11,11 @@ struct al_plain;
 
 /* `folder` is on a tmpfs; a folder for each worker is made in it. */
 struct al_plain *al_plain_create(const struct al_bench_program *program, const char *folder);
+
+/* The same with another program's command line before the interpreter's; "{dir}" in it is the
+ * folder where the code lies. For a program without a compile step. */
+struct al_plain *al_plain_create_in(const struct al_bench_program *program, const char *folder,
+                                    const char *const *before);
 void al_plain_destroy(struct al_plain *plain);
 
 /* al_contestant.once. */

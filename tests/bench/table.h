@@ -17,7 +17,7 @@ void al_table_row_bytes(const struct al_contestant *who, size_t bytes,
                         const struct al_contestant *base);
 
 struct al_aim {
-    const char *text;
+    char text[96];
     double limit;
     bool at_least; /* else at most */
     double ratio;  /* measured; 0: not measured */

@@ -39,7 +39,7 @@ def run_one(stub, backend, number):
         language, code = "bash", f"echo {number}"
     request = pb.RunRequest(code=code.encode(), language=language, backend=backend,
                             cache_mode=pb.CACHE_MODE_OFF)
-    want = f"{number}\n".encode() if backend == "native" else code.encode()
+    want = code.encode() if backend == "echo" else f"{number}\n".encode()
     try:
         result = stub.Run(request, timeout=60).result
     except grpc.RpcError as error:
@@ -100,6 +100,27 @@ def many_at_once(server, stub, count):
     more = {k: after[k] - before[k] for k in after if after[k] > before[k]}
     figure = ", ".join(f"{n} {what}" for what, n in more.items()) or "nothing"
     claim("native: what is left of them", figure, "nothing", not more)
+
+
+def tools(server, stub, count):
+    """The backends whose programs another program starts."""
+    for backend in ("bubblewrap", "firejail"):
+        run_many(stub, backend, 40, 4)
+        before, names = server.possessions(), set(os.listdir("/run"))
+        start = time.monotonic()
+        errors = run_many(stub, backend, count, 4)
+        rate = count / (time.monotonic() - start)
+        claim(
+            f"{backend}: {count} right results, 4 at a time",
+            f"{count - len(errors)}, {rate:.0f}/s",
+            "all",
+            not errors,
+        )
+        after = server.settle(before)
+        # Threads are kept, as many as there were jobs at once, and that differs by one or two.
+        more = [f"{after[k] - before[k]} {k}" for k in after if after[k] > before[k] and k != "threads"]
+        more += [f"/run/{name}" for name in set(os.listdir("/run")) - names]
+        claim(f"{backend}: what is left of them", ", ".join(more) or "nothing", "nothing", not more)
 
 
 def stalled_reader(server, stub, megabytes):
@@ -186,7 +207,7 @@ def killed_server(server, channel):
     claim("kill -9 of airlockd, 8 jobs: cgroup folders", f"{left} left", "0", took is not None)
 
 
-PARTS = ("memory", "many", "stalled", "streams", "resume", "neighbours", "endurance", "death")
+PARTS = ("memory", "many", "tools", "stalled", "streams", "resume", "neighbours", "endurance", "death")
 
 
 def options():
@@ -195,6 +216,7 @@ def options():
     parser.add_argument("airlockd", help=argparse.SUPPRESS)
     parser.add_argument("--runs", type=int, default=20000, help="runs for flat memory, of echo and of native each (%(default)s)")
     parser.add_argument("--concurrent-runs", type=int, default=10000, help="runs at concurrency 16 (%(default)s)")
+    parser.add_argument("--tool-runs", type=int, default=1000, help="runs of each tool's backend (%(default)s)")
     parser.add_argument("--stream-mb", type=int, default=1024, help="size of the stalled stream in MiB (%(default)s)")
     parser.add_argument("--schedules", type=int, default=1000, help="jobs over a network that breaks (%(default)s)")
     parser.add_argument("--endurance-runs", type=int, default=100000, help="mixed runs while all is watched (%(default)s)")
@@ -218,6 +240,8 @@ def run_part(part, given, server, channel):
         flat_memory(server, stub, "native", given.runs)
     elif part == "many":
         many_at_once(server, stub, given.concurrent_runs)
+    elif part == "tools":
+        tools(server, stub, given.tool_runs)
     elif part == "streams":
         run_many(stub, "native", 200, 16)  # what a server makes once it has
         idle_streams(server, given.idle_streams, given.idle_seconds)
