@@ -96,8 +96,10 @@ static int open_workdir(const struct al_program *p, bool make, struct al_err *er
     if (base < 0) {
         return base;
     }
-    return al_beneath_open_folder(base, below, make,
-                                  al_barrier_flags(AL_BARRIER_WORKDIR, al_beneath_flags), err);
+    int fd = al_beneath_open_folder(base, below, make,
+                                    al_barrier_flags(AL_BARRIER_WORKDIR, al_beneath_flags), err);
+    al_err_wrap(err, "workdir");
+    return fd;
 }
 
 int al_program_unpack(struct al_program *p, int bundle_fd, struct al_err *err)
