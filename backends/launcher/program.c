@@ -352,6 +352,7 @@ static int settle(struct al_program *p, int ready_fd, const int fds[AL_IO_FDS_MA
     bool setter = p->role == AL_ROLE_SETTER;
     int rc = p->assignment.resized ? await_resize(ready_fd, err) : 0;
     rc = rc < 0 ? rc : al_program_unpack(p, fds[AL_STAGE_BUNDLE], err);
+    close(fds[AL_STAGE_BUNDLE]); /* it may be large, and exec would free it at the program's cost */
     if (rc == 0 && p->has_inputs && al_program_add_env(p, "AIRLOCK_INPUTS", p->inputs_path) < 0) {
         rc = al_err_errno(err, ENOMEM, "environment");
     }

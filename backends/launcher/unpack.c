@@ -78,8 +78,8 @@ static int take_item(struct al_program *p, int workdir, const struct al_bundle_i
         if (p->n_args == AL_ARGS_MAX) {
             return al_err_set(err, AL_ERR_INTERNAL, "too many arguments");
         }
-        p->args[p->n_args++] = (const char *)item->data;
-        return 0;
+        p->args[p->n_args] = strdup((const char *)item->data);
+        return p->args[p->n_args++] ? 0 : al_err_errno(err, ENOMEM, "arguments");
     case AL_BUNDLE_ARTIFACT:
         return 0;
     }
@@ -124,6 +124,7 @@ int al_program_unpack(struct al_program *p, int bundle_fd, struct al_err *err)
             return rc;
         }
     }
+    munmap(data, (size_t)size);
     if (rc < 0) {
         return al_err_set(err, AL_ERR_INTERNAL, "the job's bundle is malformed");
     }
