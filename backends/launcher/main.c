@@ -229,8 +229,10 @@ static int prepare_jail(struct launcher *l, enum al_cell_kind kind, struct al_er
     }
     rc = rc < 0 ? rc : probe_jail(l, jail, kind, err);
     if (rc == 0) {
+        char version[AL_JAIL_VERSION_MAX]; /* gcc believes that source and destination overlap */
+        memcpy(version, jail->version, sizeof version);
         snprintf(l->hello.cells[kind].version, AL_CELL_VERSION_MAX, CELLS_VERSION "+%s-%s",
-                 al_jail_tool_name(jail->tool), jail->version);
+                 al_jail_tool_name(jail->tool), version);
     }
     return rc;
 }
