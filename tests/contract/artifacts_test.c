@@ -515,6 +515,11 @@ static void test_row(void **state)
 {
     const struct state *s = *state;
     const struct row *row = s->row;
+    bool is_jail =
+        strcmp(s->backend->name, "bubblewrap") == 0 || strcmp(s->backend->name, "firejail") == 0;
+    if (AL_TEST_IS_SANITIZED && is_jail && row->change == memory_64) {
+        skip(); /* with a sanitizer the warden, which counts as the job, leaves no memory */
+    }
     struct al_job_spec spec = al_test_spec(s->backend, row->language, row->code);
     spec.artifacts = row->globs;
     spec.n_artifacts = count_globs(row);

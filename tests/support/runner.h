@@ -36,6 +36,14 @@ struct al_backend *al_test_backend_of(enum al_test_backend bit);
 /* On an emulated machine, which AIRLOCK_TEST_SLOW says: fewer rounds, longer limits. */
 bool al_test_is_slow(void);
 
+/* The launcher, and with it what it runs of itself in a cell, is built with the address sanitizer.
+ */
+#ifdef __SANITIZE_ADDRESS__
+#define AL_TEST_IS_SANITIZED true
+#else
+#define AL_TEST_IS_SANITIZED false
+#endif
+
 /* A spec with the default quotas (more time where it is slow) and code in `language`. */
 struct al_job_spec al_test_spec(const struct al_backend *backend, const char *language,
                                 const char *code);
