@@ -192,9 +192,13 @@ static void test_state__tells_an_oom_kill(void **state)
     assert_int_equal(al_docker_read_state("{\"State\":3}", 11, &s), -EBADMSG);
 }
 
+#define IDS_BYTES 32
+
 static int add_id(void *arg, const char *id)
 {
-    strcat(arg, id);
+    char *ids = arg;
+    size_t len = strlen(ids);
+    snprintf(ids + len, IDS_BYTES - len, "%s", id);
     return strcmp(id, "stop") == 0 ? -EIO : 0;
 }
 
@@ -203,7 +207,7 @@ static void test_ids__one_after_the_other(void **state)
     (void)state;
     static const char json[] = "[{\"Id\":\"a\"},{},{\"Id\":7},{\"Id\":\"b\"}]";
     static const char stops[] = "[{\"Id\":\"stop\"},{\"Id\":\"b\"}]";
-    char ids[32] = "";
+    char ids[IDS_BYTES] = "";
     assert_int_equal(al_docker_read_ids(json, sizeof json - 1, add_id, ids), 0);
     assert_string_equal(ids, "ab");
     ids[0] = '\0';
