@@ -240,11 +240,12 @@ bool al_job_fits(const struct al_job *job, const struct al_quotas *quotas)
 /* The cell may have been made with other limits than its job's. */
 static int fit_cell(struct al_job *job, struct al_err *err)
 {
-    const struct al_quotas *asked = &job->assignment.spawn.quotas;
-    job->assignment.resized = asked->disk_mb != job->plan.quotas.disk_mb;
-    return al_job_fits(job, asked)
+    const struct al_quotas *quotas = &job->assignment.spawn.quotas;
+    const struct al_quotas allowed = al_cell_quotas(job->plan.kind, quotas);
+    job->assignment.resized = allowed.disk_mb != job->plan.quotas.disk_mb;
+    return al_job_fits(job, quotas)
                ? 0
-               : job->jobs->cgroups->ops->limit(job->jobs->cgroups, job->name, asked, err);
+               : job->jobs->cgroups->ops->limit(job->jobs->cgroups, job->name, &allowed, err);
 }
 
 int al_job_start_stage(struct al_job *job, struct al_err *err)

@@ -46,7 +46,7 @@ struct al_cells_config {
     struct al_quotas maxima;
     uid_t uid_base;      /* first of the host uids that cells use */
     uint32_t jobs_max;   /* cells at once */
-    uint32_t prepared;   /* native cells made ahead, at most; 0: none */
+    uint32_t prepared;   /* cells made ahead, of native and of each tool, at most; 0: none */
     uint32_t prestarted; /* of each runtime: interpreters started ahead, at most; 0: none */
     uint32_t require;    /* enum al_layer: a backend that could have one and has not is off */
     bool rootless;       /* not of the file: an ordinary user has started us; rootless.h */

@@ -19,7 +19,7 @@
 #include "backends/base/log.h"
 #include "backends/launcher/job_internal.h"
 
-#define BARE_BASE      4
+#define BARE_BASE      4 /* of a tool's jails: from its first job on */
 #define STARTED_BASE   2
 #define REFILL_NS      1000000 /* after a job was started: its own first steps go before */
 #define REFILL_CALM_NS 10000000
@@ -79,7 +79,7 @@ static void review(struct al_pools *pools)
 static bool make_one(struct al_jobs *jobs, struct al_pool *pool)
 {
     struct al_err err = {0};
-    struct al_job *job = al_job_create(jobs, AL_CELL_NATIVE, &jobs->usual, pool->runtime, &err);
+    struct al_job *job = al_job_create(jobs, pool->kind, &jobs->usual, pool->runtime, &err);
     if (job) {
         job->waiting = true;
         pool->waiting[pool->n++] = job;
@@ -147,6 +147,9 @@ void al_pools_lost(struct al_jobs *jobs, const struct al_job *job)
 static bool is_ready(const struct al_pool *pool, const struct al_job *job,
                      const struct al_quotas *quotas)
 {
+    if (al_cell_is_jail(pool->kind) && quotas->disk_mb != job->plan.quotas.disk_mb) {
+        return false; /* its init cannot change that any more */
+    }
     /* Limits can be changed only when the cell's process does not set them any more, and an
      * interpreter can be told its program only when there is somebody to do it. */
     return job->settled || (pool->runtime == AL_RUNTIME_NONE && al_job_fits(job, quotas));
@@ -163,15 +166,21 @@ static struct al_job *take_from(struct al_pools *pools, struct al_pool *pool,
             return job;
         }
     }
-    pool->want = pool->want * 2 < pool->max ? pool->want * 2 : pool->max;
+    if (pool->base == 0) {
+        pool->base = pool->want = BARE_BASE < pool->max ? BARE_BASE : pool->max;
+    } else {
+        pool->want = pool->want * 2 < pool->max ? pool->want * 2 : pool->max;
+    }
     pools->review_ns = pools->review_ns ? pools->review_ns : al_now_ns() + REVIEW_NS;
     return NULL;
 }
 
-static bool may_prestart(const struct al_jobs *jobs, const struct al_msg_spawn *spawn,
-                         int32_t runtime)
+static bool may_use(const struct al_jobs *jobs, const struct al_pool *pool,
+                    const struct al_msg_spawn *spawn, int32_t runtime)
 {
-    return spawn->may_prestart & 1u << jobs->config->runtimes[runtime].prestart;
+    const bool may_prestart = spawn->may_prestart & 1u << jobs->config->runtimes[runtime].prestart;
+    return pool->kind == spawn->kind &&
+           (pool->runtime == AL_RUNTIME_NONE || (pool->runtime == runtime && may_prestart));
 }
 
 struct al_job *al_pools_take(struct al_jobs *jobs, const struct al_msg_spawn *spawn,
@@ -179,48 +188,59 @@ struct al_job *al_pools_take(struct al_jobs *jobs, const struct al_msg_spawn *sp
 {
     struct al_pools *pools = &jobs->pools;
     struct al_job *job = NULL;
-    jobs->usual = spawn->quotas;
+    bool may_wait = false;                          /* cells of its kind */
     for (uint32_t i = pools->n; i-- > 0 && !job;) { /* the bare ones come last */
         struct al_pool *pool = &pools->pool[i];
-        if (pool->runtime == AL_RUNTIME_NONE ||
-            (pool->runtime == runtime && may_prestart(jobs, spawn, runtime)))
-        {
-            job = take_from(pools, pool, &spawn->quotas);
-        }
+        may_wait |= pool->kind == spawn->kind;
+        job = may_use(jobs, pool, spawn, runtime) ? take_from(pools, pool, &spawn->quotas) : NULL;
     }
-    if (pools->n > 0) {
+    if (may_wait) {
+        jobs->usual = spawn->quotas;
         arm(pools, are_low(pools) ? REFILL_NS : REFILL_CALM_NS);
     }
     return job;
 }
 
-static void add_pool(struct al_pools *pools, int32_t runtime, uint32_t base, uint32_t max)
+static void add_pool(struct al_pools *pools, enum al_cell_kind kind, int32_t runtime, uint32_t base,
+                     uint32_t max)
 {
     base = base < max ? base : max;
     if (max > 0) {
-        pools->pool[pools->n++] =
-            (struct al_pool){.runtime = runtime, .base = base, .max = max, .want = base};
+        pools->pool[pools->n++] = (struct al_pool){
+            .kind = kind, .runtime = runtime, .base = base, .max = max, .want = base};
+    }
+}
+
+/* A tool is configured more often than it is used, so that its cells wait for a first job. */
+static void add_pools(struct al_jobs *jobs)
+{
+    static const enum al_cell_kind jails[] = {AL_CELL_BUBBLEWRAP, AL_CELL_FIREJAIL};
+    const struct al_cells_config *config = jobs->config;
+    for (size_t i = 0; i < sizeof jails / sizeof jails[0]; i++) {
+        if (jobs->available[jails[i]]) {
+            add_pool(&jobs->pools, jails[i], AL_RUNTIME_NONE, 0, config->prepared);
+        }
+    }
+    if (!jobs->available[AL_CELL_NATIVE]) {
+        return;
+    }
+    add_pool(&jobs->pools, AL_CELL_NATIVE, AL_RUNTIME_NONE, BARE_BASE, config->prepared);
+    for (size_t i = 0; i < config->n_runtimes; i++) {
+        if (config->runtimes[i].prestart != AL_PRESTART_NONE) {
+            add_pool(&jobs->pools, AL_CELL_NATIVE, (int32_t)i, STARTED_BASE, config->prestarted);
+        }
     }
 }
 
 int al_pools_init(struct al_jobs *jobs)
 {
     struct al_pools *pools = &jobs->pools;
-    const struct al_cells_config *config = jobs->config;
     pools->timer = (struct al_source){
         .fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), .fn = on_timer};
     if (pools->timer.fd < 0 || al_loop_add(jobs->loop, &pools->timer) < 0) {
         return -errno;
     }
-    if (!jobs->available[AL_CELL_NATIVE]) {
-        return 0;
-    }
-    add_pool(pools, AL_RUNTIME_NONE, BARE_BASE, config->prepared);
-    for (size_t i = 0; i < config->n_runtimes; i++) {
-        if (config->runtimes[i].prestart != AL_PRESTART_NONE) {
-            add_pool(pools, (int32_t)i, STARTED_BASE, config->prestarted);
-        }
-    }
+    add_pools(jobs);
     if (pools->n > 0) {
         arm(pools, REFILL_NS);
     }

@@ -1,7 +1,8 @@
 /*
- * Cells that are made ahead. Each is used once. There is a pool of bare ones, for any native job,
- * and one for each runtime whose interpreter can be started ahead. How many shall wait follows the
- * demand: more after a job that found none, fewer while some are never needed.
+ * Cells that are made ahead. Each is used once. There is a pool of bare ones for any native job,
+ * one for the jobs of each tool, and one for each runtime whose interpreter can be started ahead.
+ * How many shall wait follows the demand: more after a job that found none, fewer while some are
+ * never needed.
  */
 #pragma once
 
@@ -10,13 +11,15 @@
 
 #include "backends/launcher/config.h"
 #include "backends/launcher/loop.h"
+#include "backends/launcher/message.h"
 
 struct al_job;
 struct al_jobs;
 
-#define AL_POOLS_MAX (1 + AL_RUNTIMES_MAX)
+#define AL_POOLS_MAX (3 + AL_RUNTIMES_MAX)
 
 struct al_pool {
+    enum al_cell_kind kind;
     int32_t runtime; /* whose interpreter waits in the cells; AL_RUNTIME_NONE: bare ones */
     uint32_t base;   /* the fewest that shall wait */
     uint32_t max;

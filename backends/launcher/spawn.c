@@ -133,7 +133,7 @@ static void assign(struct al_job *job, struct al_err *err)
 static struct al_job *get_cell(struct al_jobs *jobs, const struct al_msg_spawn *spawn,
                                int32_t runtime, struct al_err *err)
 {
-    struct al_job *job = spawn->kind == AL_CELL_NATIVE ? al_pools_take(jobs, spawn, runtime) : NULL;
+    struct al_job *job = al_pools_take(jobs, spawn, runtime);
     return job ? job : al_job_create(jobs, spawn->kind, &spawn->quotas, AL_RUNTIME_NONE, err);
 }
 
