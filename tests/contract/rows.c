@@ -126,14 +126,15 @@ static void test_row(void **state)
     al_test_run_finish(&run);
 }
 
-static bool docker_is_excused(const struct al_row *row)
+/* Why docker need not pass the row, or NULL. */
+static const char *excuse_of_docker(const struct al_row *row)
 {
     for (size_t i = 0; i < sizeof not_on_docker / sizeof not_on_docker[0]; i++) {
         if (strcmp(row->name, not_on_docker[i].row) == 0) {
-            return true;
+            return not_on_docker[i].why;
         }
     }
-    return false;
+    return NULL;
 }
 
 static bool holds_for(const struct al_row *row, enum al_test_backend bit,
@@ -144,7 +145,7 @@ static bool holds_for(const struct al_row *row, enum al_test_backend bit,
         return bit != AL_TEST_ECHO && (backend->capabilities & capabilities) == capabilities;
     }
     if (bit == AL_TEST_DOCKER) {
-        return (row->runs_on & AL_TEST_NATIVE) && !docker_is_excused(row);
+        return (row->runs_on & AL_TEST_NATIVE) && !excuse_of_docker(row);
     }
     return row->runs_on & bit;
 }
@@ -199,6 +200,18 @@ void al_rows_print_claims(const char *suite)
     fflush(stdout);
 }
 
+static void print_excuses(const struct al_row *rows, size_t n)
+{
+    const struct al_backend *docker = al_test_backend_of(AL_TEST_DOCKER);
+    for (size_t i = 0; docker && i < n; i++) {
+        const char *why = excuse_of_docker(&rows[i]);
+        if (why) {
+            printf("excused %s/%s: %s\n", docker->name, rows[i].name, why);
+        }
+    }
+    fflush(stdout);
+}
+
 int al_rows_main(const char *group, const struct al_row *rows, size_t n, int argc, char **argv)
 {
     al_auto_free struct CMUnitTest *tests = calloc(n * AL_TEST_BACKENDS, sizeof *tests);
@@ -209,6 +222,7 @@ int al_rows_main(const char *group, const struct al_row *rows, size_t n, int arg
     }
     al_test_start();
     al_rows_print_claims(group);
+    print_excuses(rows, n);
     size_t n_tests = choose(rows, n, argv + (argc > 0), states);
     for (size_t i = 0; i < n_tests; i++) {
         tests[i] = (struct CMUnitTest){
