@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import itertools
+import statistics
 import time
 
 import grpc
@@ -104,7 +105,10 @@ def run_batch(pool, stub, numbers, progress):
     return [error for error in pool.map(job, numbers) if error]
 
 
-def claim_flat(name, early, late):
+def claim_flat(name, samples):
+    """By a straight line through (runs, MiB): what a heap keeps free makes single ones differ by more than they grow."""
+    line = statistics.linear_regression(*zip(*samples))
+    early, late = (line.intercept + line.slope * runs for runs in (samples[0][0], samples[-1][0]))
     change = late - early
     claim(
         f"endurance: RSS of {name}",
@@ -115,9 +119,9 @@ def claim_flat(name, early, late):
 
 
 def endurance(server, stub, count):
-    """The last sample is compared with the first one after warming up, half of the runs at most."""
+    """What counts are the samples after warming up, half of the runs at most; of what must not grow at all the last."""
     progress, errors = Progress("endurance", count), []
-    first = before = None
+    before, memory = None, []
     numbers = iter(range(count))
     done = 0
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
@@ -129,14 +133,14 @@ def endurance(server, stub, count):
             rate = size / (time.monotonic() - start)
             time.sleep(1)
             after = server.settle(before) if before else server.possessions()
-            memory = memory_of(server)
-            if not before and done >= min(WARM_UP, count // 2):
-                before, first = after, memory
+            if done >= min(WARM_UP, count // 2):
+                before = before or after
+                memory.append((done, memory_of(server)))
             show(server, done, rate, after)
     for error in errors[:5]:
         print("    " + error)
     claim(f"endurance: {count} right results", f"{count - len(errors)}", "all", not errors)
-    for name, early in first.items():
-        claim_flat(name, early, memory[name])
+    for name in server.processes:
+        claim_flat(name, [(runs, sample[name]) for runs, sample in memory])
     for what, early in before.items():
         claim(f"endurance: {what}", f"{early} to {after[what]}", "no more", after[what] <= early)
