@@ -6,6 +6,7 @@
 #include "tests/bench/contest.h"
 #include "tests/bench/keys.h"
 #include "tests/bench/phases.h"
+#include "tests/bench/pipe.h"
 #include "tests/bench/plain.h"
 #include "tests/bench/rpc.h"
 #include "tests/bench/table.h"
@@ -311,11 +312,19 @@ void al_cases_stream(struct al_bench *bench)
                                 .raw = bench->server};
     struct al_bench_rpc dd = head;
     dd.code = "dd if=/dev/zero bs=256K count=1024 status=none\n";
+    struct al_bench_pipe head_pipe = {bench->floor, head.code, STREAM_BYTES};
+    struct al_bench_pipe dd_pipe = {bench->floor, dd.code, STREAM_BYTES};
     struct al_contestant who[] = {
         {.name = "streaming floor, 256 MiB", .once = stream_floor, .arg = bench->floor},
         {.name = "native Stream of head -c 256M", .once = al_bench_rpc_stream_raw, .arg = &head},
         {.name = "native Stream of dd bs=256K", .once = al_bench_rpc_stream_raw, .arg = &dd},
         {.name = "head, through //client", .once = al_bench_rpc_stream, .arg = &head},
+        {.name = "floor, and beside it head's pipe",
+         .once = al_bench_pipe_and_floor,
+         .arg = &head_pipe},
+        {.name = "floor, and beside it dd's pipe",
+         .once = al_bench_pipe_and_floor,
+         .arg = &dd_pipe},
     };
     const size_t n = sizeof who / sizeof who[0];
     struct al_contest contest = {.threads = 1, .rounds = bench->quick ? 3 : 9, .turn = 1};
