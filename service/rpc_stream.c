@@ -10,6 +10,10 @@
 #include "service/pack.h"
 #include "service/stream.h"
 
+/* A stream that always has that much to send, and a client that takes it, would keep the completion
+ * queue's thread from everybody else. */
+#define BULK_BYTES 4096u
+
 static struct al_job *job_of(const struct al_stream *stream)
 {
     return stream->session->admitted.job;
@@ -89,16 +93,32 @@ static void end_reader(struct al_stream *stream)
     al_call_unref(&stream->base);
 }
 
-/* Sends the next event, if there is one. Whoever calls it has the reader's turn and loses it. */
-static void send_next(struct al_stream *stream)
+static void send_event(struct al_stream *stream)
+{
+    grpc_byte_buffer *message = pack_event(stream, stream->event);
+    bool is_last = stream->event->kind == AL_EVENT_RESULT;
+    is_last ? al_call_reply(&stream->base, message) : al_call_write(&stream->base, message);
+}
+
+static void take_turn(struct al_deferred *turn)
+{
+    send_event((struct al_stream *)((char *)turn - offsetof(struct al_stream, turn)));
+}
+
+/* Sends the next event, if there is one. Whoever calls it has the reader's turn and loses it. With
+ * `may_wait`, on the CQ thread, much of it goes behind what other calls have to say. */
+static void send_next(struct al_stream *stream, bool may_wait)
 {
     enum al_reader_state state;
     struct al_event *event = al_job_next(job_of(stream), &stream->reader, &state);
     if (event) {
-        bool is_last = event->kind == AL_EVENT_RESULT;
-        stream->event = event;
-        grpc_byte_buffer *message = pack_event(stream, event);
-        is_last ? al_call_reply(&stream->base, message) : al_call_write(&stream->base, message);
+        stream->event = event; /* without one another thread may have the turn already */
+    }
+    if (event && may_wait && event->bytes.len >= BULK_BYTES) {
+        stream->turn.run = take_turn;
+        al_service_defer(stream->base.service, &stream->turn);
+    } else if (event) {
+        send_event(stream);
     } else if (state == AL_READER_FINISHED) { /* it was attached after the last event; CQ thread */
         al_call_fail_status(&stream->base, GRPC_STATUS_OK, "");
         (void)leave(stream);
@@ -126,13 +146,13 @@ static void event_sent(struct al_call *call, bool ok)
         (void)leave(stream);
         al_call_unref(call); /* the reader's */
     } else {
-        send_next(stream);
+        send_next(stream, true);
     }
 }
 
 static void wake(struct al_reader *reader)
 {
-    send_next((struct al_stream *)((char *)reader - offsetof(struct al_stream, reader)));
+    send_next((struct al_stream *)((char *)reader - offsetof(struct al_stream, reader)), false);
 }
 
 void al_stream_fail(struct al_stream *stream, const struct al_err *err)
@@ -229,7 +249,7 @@ static void start_job(struct al_stream *stream)
         al_call_unref(call); /* the reader's */
         return;
     }
-    send_next(stream);
+    send_next(stream, false);
 }
 
 /* --- a job that lingers --- */

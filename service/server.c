@@ -196,14 +196,21 @@ static gpr_timespec monotonic_at(int64_t ms)
     return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), left);
 }
 
-/* Told of what gRPC has done; in between, of lingering jobs whose time is over. */
+static gpr_timespec next_wake(const struct al_server *server, int64_t expires_ms)
+{
+    if (server->service.deferred) {
+        return gpr_inf_past(GPR_CLOCK_MONOTONIC);
+    }
+    return expires_ms == INT64_MAX ? gpr_inf_future(GPR_CLOCK_MONOTONIC) : monotonic_at(expires_ms);
+}
+
+/* Told of what gRPC has done; in between, of lingering jobs whose time is over. A queue that is
+ * never empty is never polled for: what is deferred waits until it was. */
 static void *serve(void *arg)
 {
     struct al_server *server = arg;
-    const gpr_timespec forever = gpr_inf_future(GPR_CLOCK_MONOTONIC);
     for (;;) {
-        int64_t until_ms = al_session_expire(&server->service);
-        gpr_timespec until = until_ms == INT64_MAX ? forever : monotonic_at(until_ms);
+        gpr_timespec until = next_wake(server, al_session_expire(&server->service));
         grpc_event event = grpc_completion_queue_next(server->cq, until, NULL);
         if (event.type == GRPC_QUEUE_SHUTDOWN) {
             return NULL;
@@ -212,6 +219,8 @@ static void *serve(void *arg)
             struct al_op *op = event.tag;
             al_op_finish(op);
             op->done(op, event.success != 0);
+        } else {
+            al_service_run_deferred(&server->service);
         }
     }
 }

@@ -215,6 +215,25 @@ static void report(const char *what, bool working, const char *trouble)
     }
 }
 
+void al_service_defer(struct al_service *service, struct al_deferred *deferred)
+{
+    deferred->next = NULL;
+    if (!service->deferred) {
+        service->deferred_end = &service->deferred;
+    }
+    *service->deferred_end = deferred;
+    service->deferred_end = &deferred->next;
+}
+
+void al_service_run_deferred(struct al_service *service)
+{
+    struct al_deferred *deferred = service->deferred;
+    if (deferred) {
+        service->deferred = deferred->next;
+        deferred->run(deferred);
+    }
+}
+
 void al_service_report(struct al_service *service)
 {
     if (service->cache) {

@@ -23,6 +23,12 @@
 #define AL_PUSHBACK_BUSY_MS     500
 #define AL_PUSHBACK_DRAINING_MS 1000
 
+/* What the completion queue's thread does once it has heard what else there is. */
+struct al_deferred {
+    void (*run)(struct al_deferred *deferred);
+    struct al_deferred *next;
+};
+
 struct al_service {
     const struct al_config *config;
     const struct al_registry *registry;
@@ -43,6 +49,9 @@ struct al_service {
     size_t request_bytes_max;    /* more are refused */
     atomic_uint admitted;        /* jobs whose call has not ended */
     int idle_fd;                 /* eventfd: readable once `admitted` fell to 0 while draining */
+
+    struct al_deferred *deferred; /* the oldest; CQ thread */
+    struct al_deferred **deferred_end;
 };
 
 /* Config and registry are borrowed. On failure nothing is left. */
@@ -56,6 +65,12 @@ void al_service_finish(struct al_service *service);
  * nothing is counted, when all of them together would pass their bound. */
 int al_service_hold(struct al_service *service, size_t bytes, struct al_err *err);
 void al_service_release(struct al_service *service, size_t bytes);
+
+/* CQ thread. */
+void al_service_defer(struct al_service *service, struct al_deferred *deferred);
+
+/* Runs the oldest of what was deferred, if there is any. CQ thread. */
+void al_service_run_deferred(struct al_service *service);
 
 /* Logs what does not work at the moment. Called once a minute. */
 void al_service_report(struct al_service *service);

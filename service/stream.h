@@ -18,8 +18,9 @@ struct al_stream {
      * with its last turn. */
     struct al_reader reader;
     struct al_event *event; /* on its way */
-    bool is_greeting;       /* or the first answer to attach */
-    struct al_err failure;  /* set before the reader is detached: how the call ends */
+    struct al_deferred turn;
+    bool is_greeting;      /* or the first answer to attach */
+    struct al_err failure; /* set before the reader is detached: how the call ends */
 
     bool over; /* CQ thread: nothing more is said to the client, or only `failure` */
 
