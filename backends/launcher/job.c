@@ -133,7 +133,9 @@ bool al_job_has_ended(const struct al_job *job)
 
 bool al_job_can_start(const struct al_job *job)
 {
-    return !job->ending && is_alive(job->pid) && (!job->has_setter || is_alive(job->setter));
+    bool hears = !al_cell_is_jail(job->plan.kind) || job->sources[AL_JOB_LINK].base.fd >= 0;
+    return !job->ending && hears && is_alive(job->pid) &&
+           (!job->has_setter || is_alive(job->setter));
 }
 
 void al_job_set_error(struct al_job *job, const char *text)

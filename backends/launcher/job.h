@@ -26,7 +26,6 @@ struct al_jobs {
     uint32_t next_slot;
     uint64_t next_name; /* of a cell's cgroups */
     struct al_pools pools;
-    struct al_quotas usual; /* those of the latest job: cells are made ahead with them */
 };
 
 int al_jobs_init(struct al_jobs *jobs);

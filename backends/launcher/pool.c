@@ -5,8 +5,8 @@
  * when few are left, else when the last job has ended: a job that runs has the machine to itself
  * then. They are made with the limits that the latest job had, since most jobs ask for the same as
  * the one before; a job that does not, changes them. Without a waiting cell the job gets a new one:
- * the same code, only later. A cell that dies waiting is not replaced before the next job, which
- * then meets the cause itself.
+ * the same code, only later. When a cell could not be made, or dies waiting, its pool stays as it
+ * is until the next job, which then meets the cause itself.
  */
 #include "backends/launcher/pool.h"
 
@@ -21,6 +21,9 @@
 
 #define BARE_BASE      4 /* of a tool's jails: from its first job on */
 #define STARTED_BASE   2
+#define START_MB       128
+#define START_PIDS     32
+#define JAIL_LEAST_MB  32
 #define REFILL_NS      1000000 /* after a job was started: its own first steps go before */
 #define REFILL_CALM_NS 10000000
 #define REVIEW_NS      10000000000
@@ -39,6 +42,14 @@ static void take_out(struct al_pool *pool, uint32_t i)
     pool->idle = pool->n < pool->idle ? pool->n : pool->idle;
 }
 
+static void end_waiting(struct al_pool *pool, uint32_t i)
+{
+    struct al_job *job = pool->waiting[i];
+    take_out(pool, i);
+    job->waiting = false;
+    al_job_end_cell(job);
+}
+
 /* --- filling --- */
 
 /* The emptiest one that is not full. */
@@ -47,7 +58,7 @@ static struct al_pool *find_hungriest(struct al_pools *pools)
     struct al_pool *found = NULL;
     for (uint32_t i = 0; i < pools->n; i++) {
         struct al_pool *pool = &pools->pool[i];
-        if (pool->n < pool->want &&
+        if (!pool->broken && pool->n < pool->want &&
             (!found || (uint64_t)pool->n * found->want < (uint64_t)found->n * pool->want))
         {
             found = pool;
@@ -64,10 +75,7 @@ static void review(struct al_pools *pools)
         uint32_t want = pool->want - (pool->idle + 1) / 2;
         pool->want = want > pool->base ? want : pool->base;
         while (pool->n > pool->want) {
-            struct al_job *job = pool->waiting[0];
-            take_out(pool, 0);
-            job->waiting = false;
-            al_job_end_cell(job);
+            end_waiting(pool, 0);
         }
         pool->idle = pool->n;
         if (pool->want > pool->base) {
@@ -76,21 +84,28 @@ static void review(struct al_pools *pools)
     }
 }
 
-static bool make_one(struct al_jobs *jobs, struct al_pool *pool)
+static void break_off(struct al_pool *pool)
+{
+    pool->broken = true;
+    pool->want = pool->base;
+}
+
+static void make_one(struct al_jobs *jobs, struct al_pool *pool)
 {
     struct al_err err = {0};
-    struct al_job *job = al_job_create(jobs, pool->kind, &jobs->usual, pool->runtime, &err);
+    struct al_job *job = al_job_create(jobs, pool->kind, &pool->usual, pool->runtime, &err);
     if (job) {
         job->waiting = true;
         pool->waiting[pool->n++] = job;
+    } else {
+        break_off(pool); /* the next job meets the same, and tells its caller */
     }
-    return job != NULL;
 }
 
 static bool are_low(const struct al_pools *pools)
 {
     for (uint32_t i = 0; i < pools->n; i++) {
-        if (pools->pool[i].n * 2 < pools->pool[i].want) {
+        if (!pools->pool[i].broken && pools->pool[i].n * 2 < pools->pool[i].want) {
             return true;
         }
     }
@@ -111,8 +126,8 @@ static void on_timer(struct al_source *source)
     }
     struct al_pool *pool = find_hungriest(pools);
     bool later = jobs->n_running > 0 && !are_low(pools);
-    if (pool && !later && !make_one(jobs, pool)) {
-        return; /* the next job meets the same, tells its caller, and sets the timer again */
+    if (pool && !later) {
+        make_one(jobs, pool);
     }
     if (!later && find_hungriest(pools)) {
         arm(pools, REFILL_NS);
@@ -135,6 +150,7 @@ void al_pools_lost(struct al_jobs *jobs, const struct al_job *job)
         for (uint32_t i = 0; i < pool->n; i++) {
             if (pool->waiting[i] == job) {
                 take_out(pool, i);
+                break_off(pool);
                 al_log_warn("a cell that was made ahead died: %s", job->exit.error);
                 return;
             }
@@ -144,15 +160,34 @@ void al_pools_lost(struct al_jobs *jobs, const struct al_job *job)
 
 /* --- taking --- */
 
-static bool is_ready(const struct al_pool *pool, const struct al_job *job,
-                     const struct al_quotas *quotas)
+static bool has_disk(const struct al_job *job, const struct al_quotas *quotas)
 {
-    if (al_cell_is_jail(pool->kind) && quotas->disk_mb != job->plan.quotas.disk_mb) {
-        return false; /* its init cannot change that any more */
+    return job->plan.quotas.disk_mb == quotas->disk_mb;
+}
+
+/* Limits can be changed only when the cell's process does not set them any more, and an interpreter
+ * can be told its program only when there is somebody to do it. A jail's disk cannot be changed. */
+static bool is_ready(const struct al_pool *pool, struct al_job *job, const struct al_quotas *quotas)
+{
+    if (!al_cell_is_jail(pool->kind)) {
+        return job->settled || (pool->runtime == AL_RUNTIME_NONE && al_job_fits(job, quotas));
     }
-    /* Limits can be changed only when the cell's process does not set them any more, and an
-     * interpreter can be told its program only when there is somebody to do it. */
-    return job->settled || (pool->runtime == AL_RUNTIME_NONE && al_job_fits(job, quotas));
+    al_job_hear_warden(job);
+    return job->settled && has_disk(job, quotas);
+}
+
+/* More shall wait, since there was none; where there were some with another disk, others. */
+static void want_more(struct al_pools *pools, struct al_pool *pool, const struct al_quotas *quotas)
+{
+    pool->broken = false;
+    if (al_cell_is_jail(pool->kind) && pool->n > 0 && !has_disk(pool->waiting[0], quotas)) {
+        end_waiting(pool, 0);
+    } else if (pool->base == 0) {
+        pool->base = pool->want = BARE_BASE < pool->max ? BARE_BASE : pool->max;
+    } else {
+        pool->want = pool->want * 2 < pool->max ? pool->want * 2 : pool->max;
+    }
+    pools->review_ns = pools->review_ns ? pools->review_ns : al_now_ns() + REVIEW_NS;
 }
 
 static struct al_job *take_from(struct al_pools *pools, struct al_pool *pool,
@@ -163,24 +198,32 @@ static struct al_job *take_from(struct al_pools *pools, struct al_pool *pool,
         if (is_ready(pool, job, quotas) && al_job_can_start(job)) {
             take_out(pool, i);
             job->waiting = false;
+            pool->broken = false;
             return job;
         }
     }
-    if (pool->base == 0) {
-        pool->base = pool->want = BARE_BASE < pool->max ? BARE_BASE : pool->max;
-    } else {
-        pool->want = pool->want * 2 < pool->max ? pool->want * 2 : pool->max;
-    }
-    pools->review_ns = pools->review_ns ? pools->review_ns : al_now_ns() + REVIEW_NS;
+    want_more(pools, pool, quotas);
     return NULL;
+}
+
+/* What a cell is to be made with for jobs like this one: enough for itself and its interpreter to
+ * start in, since the job's own limits come with the job. */
+static struct al_quotas usual_for(const struct al_quotas *quotas)
+{
+    struct al_quotas usual = *quotas;
+    usual.memory_mb = usual.memory_mb > START_MB ? usual.memory_mb : START_MB;
+    usual.pids = usual.pids > START_PIDS ? usual.pids : START_PIDS;
+    return usual;
 }
 
 static bool may_use(const struct al_jobs *jobs, const struct al_pool *pool,
                     const struct al_msg_spawn *spawn, int32_t runtime)
 {
     const bool may_prestart = spawn->may_prestart & 1u << jobs->config->runtimes[runtime].prestart;
-    return pool->kind == spawn->kind &&
-           (pool->runtime == AL_RUNTIME_NONE || (pool->runtime == runtime && may_prestart));
+    if (al_cell_is_jail(pool->kind) && spawn->quotas.memory_mb < JAIL_LEAST_MB) {
+        return false; /* its tool may have used more than that */
+    }
+    return pool->runtime == AL_RUNTIME_NONE || (pool->runtime == runtime && may_prestart);
 }
 
 struct al_job *al_pools_take(struct al_jobs *jobs, const struct al_msg_spawn *spawn,
@@ -188,14 +231,19 @@ struct al_job *al_pools_take(struct al_jobs *jobs, const struct al_msg_spawn *sp
 {
     struct al_pools *pools = &jobs->pools;
     struct al_job *job = NULL;
-    bool may_wait = false;                          /* cells of its kind */
-    for (uint32_t i = pools->n; i-- > 0 && !job;) { /* the bare ones come last */
+    bool may_wait = false;                  /* cells of its kind */
+    for (uint32_t i = pools->n; i-- > 0;) { /* the bare ones come last */
         struct al_pool *pool = &pools->pool[i];
-        may_wait |= pool->kind == spawn->kind;
-        job = may_use(jobs, pool, spawn, runtime) ? take_from(pools, pool, &spawn->quotas) : NULL;
+        if (pool->kind != spawn->kind) {
+            continue;
+        }
+        may_wait = true;
+        pool->usual = usual_for(&spawn->quotas);
+        if (!job && may_use(jobs, pool, spawn, runtime)) {
+            job = take_from(pools, pool, &spawn->quotas);
+        }
     }
     if (may_wait) {
-        jobs->usual = spawn->quotas;
         arm(pools, are_low(pools) ? REFILL_NS : REFILL_CALM_NS);
     }
     return job;
@@ -204,10 +252,15 @@ struct al_job *al_pools_take(struct al_jobs *jobs, const struct al_msg_spawn *sp
 static void add_pool(struct al_pools *pools, enum al_cell_kind kind, int32_t runtime, uint32_t base,
                      uint32_t max)
 {
+    const struct al_quotas usual = {.memory_mb = 256, .pids = 64, .disk_mb = 64};
     base = base < max ? base : max;
     if (max > 0) {
-        pools->pool[pools->n++] = (struct al_pool){
-            .kind = kind, .runtime = runtime, .base = base, .max = max, .want = base};
+        pools->pool[pools->n++] = (struct al_pool){.kind = kind,
+                                                   .usual = usual,
+                                                   .runtime = runtime,
+                                                   .base = base,
+                                                   .max = max,
+                                                   .want = base};
     }
 }
 

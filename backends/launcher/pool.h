@@ -20,10 +20,12 @@ struct al_jobs;
 
 struct al_pool {
     enum al_cell_kind kind;
-    int32_t runtime; /* whose interpreter waits in the cells; AL_RUNTIME_NONE: bare ones */
-    uint32_t base;   /* the fewest that shall wait */
+    struct al_quotas usual; /* of the latest job of the kind: what the next ones may ask for */
+    int32_t runtime;        /* whose interpreter waits in the cells; AL_RUNTIME_NONE: bare ones */
+    uint32_t base;          /* the fewest that shall wait */
     uint32_t max;
     uint32_t want; /* how many shall wait now */
+    bool broken;   /* none is made before the next job has come */
     uint32_t idle; /* the fewest that have waited since the last review */
     uint32_t n;
     struct al_job *waiting[AL_POOL_MAX]; /* the oldest first */

@@ -171,7 +171,6 @@ void al_jobs_spawn(struct al_jobs *jobs, const struct al_msg_spawn *spawn, int c
 int al_jobs_init(struct al_jobs *jobs)
 {
     jobs->slots = calloc(jobs->config->jobs_max, sizeof(struct al_job *));
-    jobs->usual = (struct al_quotas){.memory_mb = 256, .pids = 64, .disk_mb = 64};
     jobs->next_name =
         (uint64_t)al_wall_ns(); /* not that of a group which an earlier run left busy */
     return jobs->slots ? al_pools_init(jobs) : -ENOMEM;
