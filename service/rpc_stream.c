@@ -10,10 +10,6 @@
 #include "service/pack.h"
 #include "service/stream.h"
 
-/* A stream that always has that much to send, and a client that takes it, would keep the completion
- * queue's thread from everybody else. */
-#define BULK_BYTES 4096u
-
 static struct al_job *job_of(const struct al_stream *stream)
 {
     return stream->session->admitted.job;
@@ -106,15 +102,16 @@ static void take_turn(struct al_deferred *turn)
 }
 
 /* Sends the next event, if there is one. Whoever calls it has the reader's turn and loses it. With
- * `may_wait`, on the CQ thread, much of it goes behind what other calls have to say. */
-static void send_next(struct al_stream *stream, bool may_wait)
+ * `waits`, on the CQ thread, it goes behind what other calls have to say: a stream that always has
+ * something to send, and a client that takes it, would keep the thread from everybody else. */
+static void send_next(struct al_stream *stream, bool waits)
 {
     enum al_reader_state state;
     struct al_event *event = al_job_next(job_of(stream), &stream->reader, &state);
     if (event) {
         stream->event = event; /* without one another thread may have the turn already */
     }
-    if (event && may_wait && event->bytes.len >= BULK_BYTES) {
+    if (event && waits) {
         stream->turn.run = take_turn;
         al_service_defer(stream->base.service, &stream->turn);
     } else if (event) {

@@ -27,7 +27,8 @@ static const struct al_rpc *const rpcs[] = {
     &al_rpc_list_jobs,   &al_rpc_list_backends, &al_rpc_get_quota, &al_rpc_cache_stats,
     &al_rpc_clear_cache, &al_rpc_unknown,
 };
-#define N_RPCS (sizeof rpcs / sizeof rpcs[0])
+#define DEFERRED_AFTER 16 /* completions */
+#define N_RPCS         (sizeof rpcs / sizeof rpcs[0])
 
 /* How long clients that do not read their answers may delay the end. */
 #define LINGER_MS 200
@@ -205,10 +206,11 @@ static gpr_timespec next_wake(const struct al_server *server, int64_t expires_ms
 }
 
 /* Told of what gRPC has done; in between, of lingering jobs whose time is over. A queue that is
- * never empty is never polled for: what is deferred waits until it was. */
+ * never empty is never polled for: what is deferred waits until it was, but not for ever. */
 static void *serve(void *arg)
 {
     struct al_server *server = arg;
+    unsigned before = 0; /* what was done since something deferred was */
     for (;;) {
         gpr_timespec until = next_wake(server, al_session_expire(&server->service));
         grpc_event event = grpc_completion_queue_next(server->cq, until, NULL);
@@ -219,8 +221,10 @@ static void *serve(void *arg)
             struct al_op *op = event.tag;
             al_op_finish(op);
             op->done(op, event.success != 0);
-        } else {
+        }
+        if (event.type == GRPC_QUEUE_TIMEOUT || ++before >= DEFERRED_AFTER) {
             al_service_run_deferred(&server->service);
+            before = 0;
         }
     }
 }
