@@ -106,8 +106,9 @@ def run_batch(pool, stub, numbers, progress):
 
 
 def claim_flat(name, samples):
-    """By a straight line through (runs, MiB): what a heap keeps free makes single ones differ by more than they grow."""
-    line = statistics.linear_regression(*zip(*samples))
+    """By a straight line through (runs, MiB), of all and of the second half, since a fall at the begin would hide a leak:
+    what a heap keeps free makes single ones differ by more than they grow."""
+    line = max((statistics.linear_regression(*zip(*some)) for some in (samples, samples[len(samples) // 2 :])), key=lambda x: x.slope)
     early, late = (line.intercept + line.slope * runs for runs in (samples[0][0], samples[-1][0]))
     change = late - early
     claim(
