@@ -38,7 +38,7 @@ def prepare():
     """In the child: its terminal is the controlling one, and a signal leaves no core file."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    for signo in (signal.SIGINT, signal.SIGQUIT):  # a shell's background job has them ignored
+    for signo in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):  # a shell's background job, or nohup's, has them ignored
         signal.signal(signo, signal.SIG_DFL)
 
 
