@@ -164,7 +164,7 @@ static void test_launcher_and_reaper_killed__next_start_sweeps(void **state)
 
 static pid_t find_reaper(const struct raw_launcher *l)
 {
-    char path[64], list[256] = "", name[32] = "";
+    char path[64], list[4096] = "", name[32] = "";
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", l->pid, l->pid);
     assert_true(al_io_read_file(AT_FDCWD, path, list, sizeof list) > 0);
     for (char *at = list; *at; at += strspn(at, " ")) {
