@@ -105,11 +105,16 @@ def run_batch(pool, stub, numbers, progress):
     return [error for error in pool.map(job, numbers) if error]
 
 
+def rise(samples):
+    """From the first to the last, by a straight line through (runs, MiB): what a heap keeps free makes single ones
+    differ by more than they grow."""
+    line = statistics.linear_regression(*zip(*samples))
+    return [line.intercept + line.slope * runs for runs in (samples[0][0], samples[-1][0])]
+
+
 def claim_flat(name, samples):
-    """By a straight line through (runs, MiB), of all and of the second half, since a fall at the begin would hide a leak:
-    what a heap keeps free makes single ones differ by more than they grow."""
-    line = max((statistics.linear_regression(*zip(*some)) for some in (samples, samples[len(samples) // 2 :])), key=lambda x: x.slope)
-    early, late = (line.intercept + line.slope * runs for runs in (samples[0][0], samples[-1][0]))
+    """Of all, and of the second half by itself, since a fall at the begin would hide a leak."""
+    early, late = max((rise(some) for some in (samples, samples[len(samples) // 2 :])), key=lambda x: x[1] - x[0])
     change = late - early
     claim(
         f"endurance: RSS of {name}",
