@@ -252,6 +252,9 @@ static void take_compile_result(struct al_job *job, int wait_status, int64_t dur
     al_job_send(job, data, al_msg_encode_compiled(&m, data), NULL, 0);
     al_close_fd(&job->compile_out);
     struct al_err err = {0};
+    if (source_of(job, AL_JOB_CONTROL)->fd >= 0) {
+        al_job_on_control(source_of(job, AL_JOB_CONTROL)); /* a KILL that is there comes first */
+    }
     if (wait_status != 0 || job->ending) {
         al_job_end_cell(job);
         return;

@@ -21,7 +21,7 @@
 
 #define BARE_BASE      4 /* of a tool's jails: from its first job on */
 #define STARTED_BASE   2
-#define START_MB       128
+#define START_MB       128 /* what an interpreter or a tool starts in, whatever the jobs ask for */
 #define START_PIDS     32
 #define JAIL_LEAST_MB  32
 #define REFILL_NS      1000000 /* after a job was started: its own first steps go before */
