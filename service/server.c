@@ -27,8 +27,14 @@ static const struct al_rpc *const rpcs[] = {
     &al_rpc_list_jobs,   &al_rpc_list_backends, &al_rpc_get_quota, &al_rpc_cache_stats,
     &al_rpc_clear_cache, &al_rpc_unknown,
 };
+#define N_RPCS (sizeof rpcs / sizeof rpcs[0])
+
+/* When something deferred has its turn, though gRPC always has more to say. */
 #define DEFERRED_AFTER 16 /* completions */
-#define N_RPCS         (sizeof rpcs / sizeof rpcs[0])
+
+/* gRPC takes up one ready socket a look. A stream with a small window needs several of them, one a
+ * window update, to say as much as another does in one turn. */
+#define LOOKS_MAX 4
 
 /* How long clients that do not read their answers may delay the end. */
 #define LINGER_MS 200
@@ -205,12 +211,28 @@ static gpr_timespec next_wake(const struct al_server *server, int64_t expires_ms
     return expires_ms == INT64_MAX ? gpr_inf_future(GPR_CLOCK_MONOTONIC) : monotonic_at(expires_ms);
 }
 
-/* Told of what gRPC has done; in between, of lingering jobs whose time is over. A queue that is
- * never empty is never polled for: what is deferred waits until it was, but not for ever. */
+/* What has come since something deferred had its turn. */
+struct since {
+    unsigned looks; /* that found the queue empty */
+    unsigned completions;
+};
+
+/* A queue that is never empty is never polled for: what is deferred waits until it was, as many
+ * times as others wait with it, but not for ever. */
+static void run_deferred(struct al_service *service, struct since *since)
+{
+    unsigned looks = service->n_deferred < LOOKS_MAX ? service->n_deferred : LOOKS_MAX;
+    if (since->looks >= looks || since->completions >= DEFERRED_AFTER) {
+        al_service_run_deferred(service);
+        *since = (struct since){0};
+    }
+}
+
+/* Told of what gRPC has done; in between, of lingering jobs whose time is over. */
 static void *serve(void *arg)
 {
     struct al_server *server = arg;
-    unsigned before = 0; /* what was done since something deferred was */
+    struct since since = {0};
     for (;;) {
         gpr_timespec until = next_wake(server, al_session_expire(&server->service));
         grpc_event event = grpc_completion_queue_next(server->cq, until, NULL);
@@ -221,11 +243,11 @@ static void *serve(void *arg)
             struct al_op *op = event.tag;
             al_op_finish(op);
             op->done(op, event.success != 0);
+            since.completions++;
+        } else {
+            since.looks++;
         }
-        if (event.type == GRPC_QUEUE_TIMEOUT || ++before >= DEFERRED_AFTER) {
-            al_service_run_deferred(&server->service);
-            before = 0;
-        }
+        run_deferred(&server->service, &since);
     }
 }
 

@@ -52,6 +52,7 @@ struct al_service {
 
     struct al_deferred *deferred; /* the oldest; CQ thread */
     struct al_deferred **deferred_end;
+    unsigned n_deferred;
 };
 
 /* Config and registry are borrowed. On failure nothing is left. */
