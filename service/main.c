@@ -61,7 +61,7 @@ struct daemon {
 
 /* --- before the first thread --- */
 
-/* A Stream's output goes through blocks of 256 KiB by the thousand, freed on another thread than
+/* A Stream's output goes through blocks of 508 KiB by the thousand, freed on another thread than
  * they were made on: they must come from a heap that is kept, not from fresh pages. Few arenas keep
  * what each of them holds back small. */
 static void tune_malloc(void)

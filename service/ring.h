@@ -24,8 +24,9 @@
 #include "backends/api/sink.h"
 #include "service/event.h"
 
-/* The most bytes that one event of an ordered ring carries, and so one message of a Stream. */
-#define AL_RING_EVENT_BYTES_MAX (256u << 10)
+/* The most bytes that one event of an ordered ring carries, and so one message of a Stream: two fit
+ * into a ring of 1 MiB, the default, with what they cost besides. */
+#define AL_RING_EVENT_BYTES_MAX (508u << 10)
 
 /* PENDING, RUNNING, a terminal status, and the end. */
 #define AL_RING_STATUSES_MAX 4

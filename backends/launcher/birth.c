@@ -19,7 +19,7 @@
 #include "backends/launcher/barrier.h"
 #include "backends/launcher/job_internal.h"
 
-#define PIPE_BYTES (256 << 10)
+#define PIPE_BYTES (512 << 10)
 
 static struct al_job *take_slot(struct al_jobs *jobs, struct al_err *err)
 {

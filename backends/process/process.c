@@ -26,7 +26,7 @@
 #include "backends/process/outcome.h"
 #include "backends/process/terminal.h"
 
-#define CHUNK_BYTES (256u << 10) /* as much as a message of a Stream carries */
+#define CHUNK_BYTES (508u << 10) /* as much as a message of a Stream carries */
 #define READER_MIN_MS \
     5000 /* the least that a reader may take to go on once the program has ended */
 #define GIVE_BYTES (CHUNK_BYTES / 2) /* from here on a buffer is handed over rather than copied */

@@ -312,12 +312,19 @@ void al_cases_stream(struct al_bench *bench)
                                 .raw = bench->server};
     struct al_bench_rpc dd = head;
     dd.code = "dd if=/dev/zero bs=256K count=1024 status=none\n";
+    struct al_bench_rpc python = head;
+    python.language = "python";
+    python.code =
+        "import os\nblock = bytes(1 << 20)\nfor _ in range(256):\n    os.write(1, block)\n";
     struct al_bench_pipe head_pipe = {bench->floor, head.code, STREAM_BYTES};
     struct al_bench_pipe dd_pipe = {bench->floor, dd.code, STREAM_BYTES};
     struct al_contestant who[] = {
         {.name = "streaming floor, 256 MiB", .once = stream_floor, .arg = bench->floor},
         {.name = "native Stream of head -c 256M", .once = al_bench_rpc_stream_raw, .arg = &head},
         {.name = "native Stream of dd bs=256K", .once = al_bench_rpc_stream_raw, .arg = &dd},
+        {.name = "native Stream of python, 1 MiB a write",
+         .once = al_bench_rpc_stream_raw,
+         .arg = &python},
         {.name = "head, through //client", .once = al_bench_rpc_stream, .arg = &head},
         {.name = "floor, and beside it head's pipe",
          .once = al_bench_pipe_and_floor,
@@ -334,5 +341,6 @@ void al_cases_stream(struct al_bench *bench)
     }
     add_aim(bench, "native Stream of head / streaming floor", -0.5, 1 / ratio(&who[1], &who[0]));
     add_aim(bench, "native Stream of dd / streaming floor", -0.5, 1 / ratio(&who[2], &who[0]));
+    add_aim(bench, "native Stream of python / streaming floor", -0.5, 1 / ratio(&who[3], &who[0]));
     finish(who, n);
 }

@@ -12,7 +12,7 @@
 #define AL_FLOOR_STREAM "/airlock.bench.Floor/Stream"
 
 #define AL_FLOOR_ECHO_BYTES  16
-#define AL_FLOOR_CHUNK_BYTES ((size_t)256 << 10) /* what airlockd puts into a message at most */
+#define AL_FLOOR_CHUNK_BYTES ((size_t)508 << 10) /* what airlockd puts into a message at most */
 
 struct al_floor;
 
