@@ -12,10 +12,8 @@
 #include "backends/launcher/job_internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -25,8 +23,6 @@
 #include "backends/base/cleanup.h"
 #include "backends/base/clock.h"
 #include "backends/base/io.h"
-#include "backends/launcher/bundle.h"
-#include "backends/launcher/reaper.h"
 
 static struct al_source *source_of(struct al_job *job, enum al_job_source_index i)
 {
@@ -70,33 +66,6 @@ void al_job_end_cell(struct al_job *job)
     }
 }
 
-static struct al_job *find_child(const struct al_jobs *jobs, pid_t pid)
-{
-    for (uint32_t i = 0; i < jobs->config->jobs_max; i++) {
-        struct al_job *job = jobs->slots[i];
-        if (job && (job->pid == pid || job->setter == pid ||
-                    (!job->init_reaped && job->cell.init_pid == pid)))
-        {
-            return job;
-        }
-    }
-    return NULL;
-}
-
-/* A program may give its parent, us, further children (CLONE_PARENT; only a native cell's filter
- * refuses it), and its init does not end before somebody has reaped them. Stops at a child that has
- * a handler: that comes first, and this once more. */
-void al_jobs_reap_strays(const struct al_jobs *jobs)
-{
-    siginfo_t info = {0};
-    while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 && info.si_pid > 0 &&
-           !find_child(jobs, info.si_pid))
-    {
-        waitpid(info.si_pid, NULL, __WALL);
-        info.si_pid = 0;
-    }
-}
-
 static void kill_for_caller(struct al_job *job)
 {
     if (!job->ending && !job->init_reaped) {
@@ -116,28 +85,6 @@ void al_job_send(struct al_job *job, const void *data, size_t len, const int *fd
     }
 }
 
-static bool is_alive(pid_t pid)
-{
-    siginfo_t info = {0};
-    return pid != 0 &&
-           (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0);
-}
-
-/* Then no limit has ended it. The end of a compile step ends nothing. */
-bool al_job_has_ended(const struct al_job *job)
-{
-    return job->assignment.stage == AL_STAGE_COLLECT ||
-           (job->assignment.stage == AL_STAGE_RUN &&
-            (al_cell_is_jail(job->plan.kind) ? job->program_ended : !is_alive(job->pid)));
-}
-
-bool al_job_can_start(const struct al_job *job)
-{
-    bool hears = !al_cell_is_jail(job->plan.kind) || job->sources[AL_JOB_LINK].base.fd >= 0;
-    return !job->ending && hears && is_alive(job->pid) &&
-           (!job->has_setter || is_alive(job->setter));
-}
-
 void al_job_set_error(struct al_job *job, const char *text)
 {
     if (job->exit.error[0] == '\0') {
@@ -145,76 +92,7 @@ void al_job_set_error(struct al_job *job, const char *text)
     }
 }
 
-/* --- the end --- */
-
-void al_job_release(struct al_job *job)
-{
-    struct al_jobs *jobs = job->jobs;
-    for (size_t i = 0; i < AL_JOB_COUNT; i++) {
-        al_job_drop_source(job, (enum al_job_source_index)i);
-    }
-    int *const fds[] = {&job->bundle_fd,     &job->compile_out,   &job->artifacts_out,
-                        &job->assign_fd,     &job->cell.alive_fd, &job->cell.ready_fd,
-                        &job->cell.mounts_fd};
-    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
-        al_close_fd(fds[i]);
-    }
-    for (size_t i = 0; i < 3; i++) {
-        al_close_fd(&job->plan.stdio[i]);
-        al_close_fd(&job->callers[i]);
-    }
-    al_close_fd(&job->plan.start[0]);
-    al_close_fd(&job->plan.start[1]);
-    jobs->slots[job->slot] = NULL;
-    jobs->n_used--;
-    if (job->assigned && --jobs->n_running == 0) {
-        al_pools_at_rest(jobs);
-    }
-    free(job);
-}
-
-void al_job_read_usage(struct al_job *job)
-{
-    struct al_cgroup_usage usage;
-    job->jobs->cgroups->ops->usage(job->jobs->cgroups, job->name, &usage);
-    struct al_msg_exit *e = &job->exit;
-    e->cpu_us = usage.cpu_us > job->cpu_before_us ? usage.cpu_us - job->cpu_before_us : 0;
-    e->cpu_us = job->jobs->cgroups->n_dirs > 0 ? e->cpu_us : job->reaped_cpu_us;
-    e->memory_peak_bytes = usage.memory_peak_bytes;
-    e->oom_kills = usage.oom_kills;
-    e->pids_denied = usage.pids_denied;
-    const uint32_t extra = al_cell_quotas(job->plan.kind, &(struct al_quotas){0}).pids;
-    e->pids_peak = usage.pids_peak > extra ? usage.pids_peak - extra : 0;
-    e->prestarted = job->plan.runtime != AL_RUNTIME_NONE;
-    e->layers = al_cell_layers(job->plan.kind, job->jobs->config, job->jobs->cgroups);
-}
-
-static void say_exit(struct al_job *job)
-{
-    uint8_t data[AL_MSG_BYTES_MAX];
-    if (job->assignment.stage != AL_STAGE_COLLECT) {
-        al_job_read_usage(job);
-    }
-    al_job_send(job, data, al_msg_encode_exit(&job->exit, data), NULL, 0);
-    job->exit_said = true;
-}
-
-static void finish_if_dead(struct al_job *job)
-{
-    if (job->pid != 0 || job->setter != 0 || !job->init_reaped) {
-        return;
-    }
-    if (job->waiting) {
-        al_pools_lost(job->jobs, job);
-    }
-    if (!job->exit_said) {
-        say_exit(job);
-    }
-    if (!al_reaper_remove(job->jobs->reaper_fd, job->name, job->cell.mounts_fd)) {
-        job->jobs->cgroups->ops->remove(job->jobs->cgroups, job->name); /* slower, not later */
-    }
-    al_job_release(job);
-}
+/* --- its processes --- */
 
 static void on_status(struct al_source *source);
 
@@ -240,7 +118,7 @@ static void on_init(struct al_source *source)
     }
     al_job_drop_source(job, AL_JOB_INIT);
     job->cell.init_pidfd = -1; /* its number may soon be another job's */
-    finish_if_dead(job);
+    al_job_finish_if_dead(job);
 }
 
 /* --- stages --- */
@@ -263,16 +141,6 @@ static void take_compile_result(struct al_job *job, int wait_status, int64_t dur
         al_job_set_error(job, err.text);
         al_job_end_cell(job);
     }
-}
-
-void al_job_end(struct al_job *job)
-{
-    if (job->assigned && job->setter == 0 &&
-        job->jobs->cgroups->ops->is_empty(job->jobs->cgroups, job->name))
-    {
-        say_exit(job);
-    }
-    al_job_end_cell(job);
 }
 
 static void take_exit(struct al_job *job, int wait_status, int64_t duration_us)
@@ -330,7 +198,7 @@ static void on_process(struct al_source *source)
     } else {
         al_job_stage_ended(job, status);
     }
-    finish_if_dead(job);
+    al_job_finish_if_dead(job);
 }
 
 /* Not between an interpreter's being told its program and the end of the setter that does it: the
@@ -382,7 +250,7 @@ static void on_setter(struct al_source *source)
             take_exit(job, job->exit.wait_status, job->exit.duration_us);
         }
         send_early_signals(job);
-        finish_if_dead(job);
+        al_job_finish_if_dead(job);
     }
 }
 
@@ -545,41 +413,4 @@ void al_job_watch_process(struct al_job *job, enum al_role role, const struct al
     watch(job, is_setter ? AL_JOB_SETTER : AL_JOB_PROCESS, process->pidfd,
           is_setter ? on_setter : on_process);
     watch(job, AL_JOB_STATUS, status_fd, on_status);
-}
-
-static size_t count_children(const struct al_jobs *jobs)
-{
-    size_t n = 0;
-    for (uint32_t i = 0; i < jobs->config->jobs_max; i++) {
-        const struct al_job *job = jobs->slots[i];
-        n += job ? (job->pid > 0) + (job->setter > 0) + !job->init_reaped : 0;
-    }
-    return n;
-}
-
-void al_jobs_kill_all(struct al_jobs *jobs)
-{
-    for (uint32_t i = 0; i < jobs->config->jobs_max; i++) {
-        struct al_job *job = jobs->slots[i];
-        if (job && !job->init_reaped) {
-            al_cell_kill(&job->cell);
-        }
-        if (job && job->setter > 0) {
-            kill(job->setter, SIGKILL);
-        }
-    }
-    /* Whoever comes, strays too: an init ends only after every other process of its namespace. */
-    for (size_t left = count_children(jobs); left > 0;) {
-        pid_t pid = TEMP_FAILURE_RETRY(waitpid(-1, NULL, __WALL));
-        if (pid < 0) {
-            return;
-        }
-        struct al_job *job = find_child(jobs, pid);
-        if (job) {
-            *(job->pid == pid      ? &job->pid
-              : job->setter == pid ? &job->setter
-                                   : &job->cell.init_pid) = 0;
-            left--;
-        }
-    }
 }

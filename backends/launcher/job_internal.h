@@ -81,13 +81,6 @@ void al_job_arm_limits(struct al_job *job, int64_t now_ns, int64_t cpu_us);
 /* What the cell's group has used in all. */
 int64_t al_job_cpu_us(const struct al_job *job);
 
-/* True when the program has ended by itself: it waits to be reaped, or its artifacts are collected.
- */
-bool al_job_has_ended(const struct al_job *job);
-
-/* Waits for children that are nobody's: a program without a filter can make some. */
-void al_jobs_reap_strays(const struct al_jobs *jobs);
-
 /* --- birth.c --- */
 
 /* A cell with its first process, which waits, or starts the runtime's interpreter. NULL: nothing is
@@ -121,9 +114,6 @@ void al_job_send(struct al_job *job, const void *data, size_t len, const int *fd
 void al_job_set_error(struct al_job *job, const char *text);
 void al_job_end_cell(struct al_job *job);
 
-/* Closes and frees everything; the job's processes are reaped or never were. */
-void al_job_release(struct al_job *job);
-
 /* --- job_jail.c --- */
 
 /* The cell's process is about to become the tool: its end of the warden's link. */
@@ -148,6 +138,34 @@ void al_job_start_collector(struct al_job *job);
 void al_job_watch_collector(struct al_job *job, int64_t now_ns); /* at each wake of the timer */
 void al_job_collector_said(const char *text);                    /* an error, or "" */
 
+/* --- job_children.c --- */
+
+/* True when the program has ended by itself: it waits to be reaped, or its artifacts are collected.
+ */
+bool al_job_has_ended(const struct al_job *job);
+
+/* Whether a cell that was made ahead can have a job: false also when one of its processes has died
+ * and the loop has not come to it yet. */
+bool al_job_can_start(const struct al_job *job);
+
+/* Waits for children that are nobody's: a program without a filter can make some. */
+void al_jobs_reap_strays(const struct al_jobs *jobs);
+
+/* --- job_end.c --- */
+
+/* The figures of the cell's cgroups, for EXIT. */
+void al_job_read_usage(struct al_job *job);
+
+/* If its last process was the last of its cgroups, only what held the cell is left: nobody's wait.
+ */
+void al_job_end(struct al_job *job);
+
+/* When all of its processes are reaped: says what is still to be said, and releases it. */
+void al_job_finish_if_dead(struct al_job *job);
+
+/* Closes and frees everything; the job's processes are reaped or never were. */
+void al_job_release(struct al_job *job);
+
 /* --- job.c --- */
 
 /* The job's stage has been exec'd; job->mark says when. */
@@ -161,17 +179,6 @@ void al_job_fail(struct al_job *job, const char *text);
 
 /* Not needed any more; its fd is closed. */
 void al_job_drop_source(struct al_job *job, enum al_job_source_index i);
-
-/* If its last process was the last of its cgroups, only what held the cell is left: nobody's wait.
- */
-void al_job_end(struct al_job *job);
-
-/* The figures of the cell's cgroups, for EXIT. */
-void al_job_read_usage(struct al_job *job);
-
-/* Whether a cell that was made ahead can have a job: false also when one of its processes has died
- * and the loop has not come to it yet. */
-bool al_job_can_start(const struct al_job *job);
 
 void al_job_watch_init(struct al_job *job);
 
