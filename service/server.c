@@ -218,10 +218,11 @@ struct since {
 };
 
 /* A queue that is never empty is never polled for: what is deferred waits until it was, as many
- * times as others wait with it, but not for ever. */
+ * times as there are calls that may want something, but not for ever. */
 static void run_deferred(struct al_service *service, struct since *since)
 {
-    unsigned looks = service->n_deferred < LOOKS_MAX ? service->n_deferred : LOOKS_MAX;
+    unsigned calls = atomic_load(&service->calls);
+    unsigned looks = calls < LOOKS_MAX ? calls : LOOKS_MAX;
     if (since->looks >= looks || since->completions >= DEFERRED_AFTER) {
         al_service_run_deferred(service);
         *since = (struct since){0};

@@ -218,7 +218,6 @@ static void report(const char *what, bool working, const char *trouble)
 void al_service_defer(struct al_service *service, struct al_deferred *deferred)
 {
     deferred->next = NULL;
-    service->n_deferred++;
     if (!service->deferred) {
         service->deferred_end = &service->deferred;
     }
@@ -231,7 +230,6 @@ void al_service_run_deferred(struct al_service *service)
     struct al_deferred *deferred = service->deferred;
     if (deferred) {
         service->deferred = deferred->next;
-        service->n_deferred--;
         deferred->run(deferred);
     }
 }

@@ -52,7 +52,6 @@ struct al_service {
 
     struct al_deferred *deferred; /* the oldest; CQ thread */
     struct al_deferred **deferred_end;
-    unsigned n_deferred;
 };
 
 /* Config and registry are borrowed. On failure nothing is left. */

@@ -21,7 +21,7 @@ from airlock.v1 import execution_pb2_grpc as pb_grpc
 from endurance import endurance
 from neighbours import neighbours
 from resume import run_schedule
-from streams import EVEN, GROWING, busy_streams, idle_streams
+from streams import EVEN, GROWING, MIXED, busy_streams, idle_streams
 from support import CLAIMS, CONFIG, MANY, Progress, Server, claim, descendants_of, is_alive, wait_until
 
 FLAT_PERCENT = 5
@@ -256,8 +256,9 @@ def run_part(part, given, server, channel):
     elif part == "streams":
         run_many(stub, "native", 200, 16)  # what a server makes once it has
         idle_streams(server, given.idle_streams, given.idle_seconds)
-        busy_streams(server, given.busy_streams, given.busy_seconds, "even windows", EVEN)
-        busy_streams(server, given.busy_streams, given.busy_seconds, "growing windows", GROWING)
+        busy_streams(server, given.busy_streams, given.busy_seconds, "even windows", (EVEN,))
+        busy_streams(server, given.busy_streams, given.busy_seconds, "growing windows", (GROWING,))
+        busy_streams(server, given.busy_streams, given.busy_seconds, "one in four growing", MIXED)
     elif part == "stalled":
         stalled_reader(server, stub, given.stream_mb)
     elif part == "resume":

@@ -25,6 +25,7 @@ HALF = 0.5
 # that who has gets more. Without that every stream has 64 KiB on its way, and the server alone decides.
 EVEN = {"grpc.http2.bdp_probe": 0}
 GROWING = {}
+MIXED = (EVEN, EVEN, EVEN, GROWING)  # of four client processes
 WARM_UP_S = 5
 SIZE = pb.TerminalSize(rows=24, cols=80)
 
@@ -169,12 +170,13 @@ def client_process(pipe, address, options):
 class Clients:
     """The client processes, which all do the same at once."""
 
-    def __init__(self, address, options=EVEN):
+    def __init__(self, address, options=(EVEN,)):
         context = multiprocessing.get_context("spawn")  # gRPC does not survive a fork
         self.pipes, self.processes = [], []
-        for _ in range(CLIENTS):
+        for i in range(CLIENTS):
             ours, theirs = context.Pipe()
-            process = context.Process(target=client_process, args=(theirs, address, options), daemon=True)
+            arguments = (theirs, address, options[i % len(options)])
+            process = context.Process(target=client_process, args=arguments, daemon=True)
             process.start()
             theirs.close()
             self.pipes.append(ours)
