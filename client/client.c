@@ -16,9 +16,10 @@
 #define ADMIN_SERVICE   "/airlock.v1.AdminService/"
 #define TENANT_METADATA "airlock-tenant"
 
-/* What may be under way to a reader that stalls: where it does not grow with the bandwidth, a good
- * part of what a server keeps unless configured (1 MiB); else gRPC's own beginning. */
-#define RESUME_WINDOW_BYTES  (512 << 10)
+/* What may be under way to a reader that stalls: where it does not grow with the bandwidth, a
+ * quarter of what a server keeps unless configured (1 MiB), beside which one message may be half
+ * read; else gRPC's own beginning. */
+#define RESUME_WINDOW_BYTES  (256 << 10)
 #define DEFAULT_WINDOW_BYTES (64 << 10)
 
 static const char *const method_paths[] = {

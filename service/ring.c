@@ -13,6 +13,9 @@
 /* No event is begun for less than this when more is offered. */
 #define LEAST_BYTES 1024u
 
+/* So much of a buffer is not worth giving back. */
+#define SLACK_BYTES 4096u
+
 /* What a Run's ring needs beyond the bytes: its two events. */
 #define RUN_SLACK_BYTES (2 * sizeof(struct al_event) + 1024)
 
@@ -23,7 +26,12 @@ size_t al_ring_bytes_for(uint64_t output_bytes)
 
 void al_ring_init(struct al_ring *ring, enum al_ring_order order, size_t capacity, size_t keep_max)
 {
-    *ring = (struct al_ring){.order = order, .capacity = capacity, .keep_max = keep_max};
+    size_t event_max = AL_RING_EVENT_BYTES_MAX;
+    if (keep_max > 0 && keep_max / 2 < event_max) {
+        event_max = keep_max / 2;
+    }
+    *ring = (struct al_ring){
+        .order = order, .capacity = capacity, .keep_max = keep_max, .event_max = event_max};
 }
 
 void al_ring_finish(struct al_ring *ring)
@@ -57,7 +65,7 @@ static size_t payload_max(const struct al_ring *ring, const struct al_event *eve
         return (ring->capacity - RUN_SLACK_BYTES) / 2;
     }
     size_t max = event->bytes.cap + room_of(ring);
-    return max < AL_RING_EVENT_BYTES_MAX ? max : AL_RING_EVENT_BYTES_MAX;
+    return max < ring->event_max ? max : ring->event_max;
 }
 
 /* Adds what fits to an event that nobody has read. */
@@ -140,7 +148,9 @@ size_t al_ring_append(struct al_ring *ring, enum al_channel channel, const uint8
 bool al_ring_give(struct al_ring *ring, enum al_channel channel, uint8_t *data, size_t n,
                   size_t cap)
 {
-    if (ring->order != AL_RING_ORDERED || room_of(ring) < sizeof(struct al_event) + cap) {
+    if (ring->order != AL_RING_ORDERED || cap > ring->event_max ||
+        room_of(ring) < sizeof(struct al_event) + cap)
+    {
         return false;
     }
     struct al_event *event =
@@ -195,7 +205,10 @@ static void close_event(struct al_ring *ring, const struct al_event *event)
 static void shrink(struct al_ring *ring, struct al_event *event)
 {
     struct al_buf *bytes = &event->bytes;
-    if (atomic_load(&event->refs) != 1 || bytes->len == 0 || bytes->cap - bytes->len < bytes->len) {
+    size_t slack = bytes->cap - bytes->len;
+    if (atomic_load(&event->refs) != 1 || bytes->len == 0 ||
+        (slack < bytes->len && slack < SLACK_BYTES))
+    {
         return;
     }
     uint8_t *smaller = realloc(bytes->data, bytes->len);

@@ -9,6 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The most bytes that a buffer which is given may have, and so what is worth reading at a time:
+ * two, with what they cost besides, fit into the 1 MiB that a Stream may hold unless configured. */
+#define AL_SINK_CHUNK_BYTES (508u << 10)
+
 enum al_channel {
     AL_STDOUT,
     AL_STDERR,
@@ -20,9 +24,9 @@ struct al_sink_ops {
     /* Never NULL. Copies up to n bytes; returns how many were taken. A sink whose reader is gone
      * for good takes everything and drops it. */
     size_t (*append)(struct al_sink *sink, enum al_channel channel, const uint8_t *data, size_t n);
-    /* May be NULL. Offers a malloc'ed buffer of `cap` bytes as a whole, of which the first n are
-     * output: true when the sink has taken it over. Else it stays the caller's, who then appends.
-     * Worth it for large n. */
+    /* May be NULL. Offers a malloc'ed buffer of `cap` bytes (at most AL_SINK_CHUNK_BYTES) as a
+     * whole, of which the first n are output: true when the sink has taken it over. Else it stays
+     * the caller's, who then appends. Worth it for large n. */
     bool (*give)(struct al_sink *sink, enum al_channel channel, uint8_t *data, size_t n,
                  size_t cap);
     /* May be NULL. The program (or its compile step) has started. Called at most once, before any

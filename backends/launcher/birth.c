@@ -19,7 +19,9 @@
 #include "backends/launcher/barrier.h"
 #include "backends/launcher/job_internal.h"
 
-#define PIPE_BYTES (512 << 10)
+/* Of stdout: most of what a program prints goes there. Less is more wakes; it works too. */
+#define PIPE_BYTES       (512 << 10)
+#define SMALL_PIPE_BYTES (256 << 10)
 
 static struct al_job *take_slot(struct al_jobs *jobs, struct al_err *err)
 {
@@ -59,9 +61,6 @@ int al_job_make_pipe(const struct al_job *job, bool program_reads, int *ret_call
     if (fchown(fds[0], uid, uid) < 0 || al_io_set_nonblock(*ret_callers, true) < 0) {
         return al_err_errno(err, errno, "pipe's owner");
     }
-    if (!program_reads) {
-        fcntl(fds[0], F_SETPIPE_SZ, PIPE_BYTES); /* fewer wakes; the default size works too */
-    }
     return 0;
 }
 
@@ -74,6 +73,9 @@ static int make_pipes(struct al_job *job, struct al_err *err)
     int rc = 0;
     for (int i = 0; i < 3 && rc == 0; i++) {
         rc = al_job_make_pipe(job, i == 0, &job->callers[i], &plan->stdio[i], err);
+    }
+    if (rc == 0 && fcntl(job->callers[1], F_SETPIPE_SZ, PIPE_BYTES) < 0) {
+        fcntl(job->callers[1], F_SETPIPE_SZ, SMALL_PIPE_BYTES);
     }
     return rc;
 }

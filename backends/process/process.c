@@ -26,7 +26,8 @@
 #include "backends/process/outcome.h"
 #include "backends/process/terminal.h"
 
-#define CHUNK_BYTES (508u << 10) /* as much as a message of a Stream carries */
+#define CHUNK_BYTES AL_SINK_CHUNK_BYTES
+#define READS_MAX   128 /* of output before anything else is looked at */
 #define READER_MIN_MS \
     5000 /* the least that a reader may take to go on once the program has ended */
 #define GIVE_BYTES (CHUNK_BYTES / 2) /* from here on a buffer is handed over rather than copied */
@@ -140,7 +141,7 @@ static int read_output(struct pump *p, struct channel *c)
     /* All that is there: a program that writes 4 KiB at a time shall not cost a message each time.
      */
     size_t len = 0;
-    while (len < CHUNK_BYTES) {
+    for (int reads = 0; len < CHUNK_BYTES && reads < READS_MAX; reads++) {
         ssize_t got = TEMP_FAILURE_RETRY(read(*c->fd, c->data + len, CHUNK_BYTES - len));
         if (got <= 0) {
             if (got == 0 || errno != EAGAIN) {

@@ -6,13 +6,14 @@
 
 #include <stddef.h>
 
+#include "backends/api/sink.h"
 #include "tests/bench/contest.h"
 
 #define AL_FLOOR_ECHO   "/airlock.bench.Floor/Echo"
 #define AL_FLOOR_STREAM "/airlock.bench.Floor/Stream"
 
 #define AL_FLOOR_ECHO_BYTES  16
-#define AL_FLOOR_CHUNK_BYTES ((size_t)508 << 10) /* what airlockd puts into a message at most */
+#define AL_FLOOR_CHUNK_BYTES AL_SINK_CHUNK_BYTES /* what airlockd puts into a message at most */
 
 struct al_floor;
 

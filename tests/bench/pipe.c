@@ -12,7 +12,7 @@
 #include "backends/base/cleanup.h"
 #include "tests/bench/die.h"
 
-#define PIPE_BYTES AL_FLOOR_CHUNK_BYTES /* as the launcher makes it */
+#define PIPE_BYTES (512 << 10) /* as the launcher makes it */
 
 static pid_t spawn_bash(const char *code, int out)
 {

@@ -140,9 +140,9 @@ static void check_stderr_cut_at_1000(const struct al_test_run *run)
     assert_false(run->result.stdout_truncated);
 }
 
-static void check_256k_on_stderr(const struct al_test_run *run)
+static void check_2m_on_stderr(const struct al_test_run *run)
 {
-    assert_int_equal(run->out[AL_STDERR].len, 262144);
+    assert_int_equal(run->out[AL_STDERR].len, 2 << 20);
 }
 
 static void check_cut(const struct al_test_run *run)
@@ -164,10 +164,10 @@ static void check_memory_about_64(const struct al_test_run *run)
     assert_in_range(run->result.memory_peak_bytes, 60 << 20, 64 << 20);
 }
 
-static void check_256k_each(const struct al_test_run *run)
+static void check_2m_each(const struct al_test_run *run)
 {
-    assert_int_equal(run->out[AL_STDOUT].len, 262144);
-    assert_int_equal(run->out[AL_STDERR].len, 262144);
+    assert_int_equal(run->out[AL_STDOUT].len, 2 << 20);
+    assert_int_equal(run->out[AL_STDERR].len, 2 << 20);
 }
 
 static void check_8m(const struct al_test_run *run)
@@ -265,11 +265,11 @@ static const struct al_row rows[] = {
     {"bytes_untouched", AL_TEST_CELLS, "bash", "printf '\\xff\\0\\xe3\\x81\\x82\\xed\\xa0'",
      SUCCEEDS, .check = check_bytes},
     {"both_channels_flood", AL_TEST_CELLS, "python",
-     "import os\nfor i in range(64):\n os.write(1,b'o'*4096); os.write(2,b'e'*4096)", SUCCEEDS,
-     .check = check_256k_each},
+     "import os\nfor i in range(512):\n os.write(1,b'o'*4096); os.write(2,b'e'*4096)", output_16m,
+     SUCCEEDS, .check = check_2m_each},
     {"stderr_floods_before_stdout_is_used", AL_TEST_CELLS, "python",
-     "import os\nfor i in range(64): os.write(2,b'e'*4096)\nprint('done')", SUCCEEDS,
-     .out = "done\n", .check = check_256k_on_stderr},
+     "import os\nfor i in range(512): os.write(2,b'e'*4096)\nprint('done')", output_16m, SUCCEEDS,
+     .out = "done\n", .check = check_2m_on_stderr},
     {"character_in_two_writes", AL_TEST_CELLS, "bash",
      "printf '\\xe3'; sleep 0.05; printf '\\x81\\x82'", SUCCEEDS, .out = "\xe3\x81\x82"},
     {"echo_waits_for_a_slow_reader", AL_TEST_ECHO, "python", "1234567890",

@@ -177,6 +177,48 @@ static void test_ring__tells_of_room_once_when_half_is_free(void **state)
     assert_int_equal(ring.used, 0);
 }
 
+static bool give_chunk(struct al_ring *ring)
+{
+    uint8_t *data = calloc(1, AL_SINK_CHUNK_BYTES);
+    assert_non_null(data);
+    bool taken = al_ring_give(ring, AL_STDOUT, data, AL_SINK_CHUNK_BYTES - 1, AL_SINK_CHUNK_BYTES);
+    if (!taken) {
+        free(data);
+    }
+    return taken;
+}
+
+static void test_ring__one_mib_takes_two_chunks_and_a_few_bytes_in_between(void **state)
+{
+    (void)state;
+    struct al_ring ring;
+    al_ring_init(&ring, AL_RING_ORDERED, 1024 * KIB, 0);
+    assert_true(give_chunk(&ring));
+    assert_int_equal(append_zeros(&ring, 1), 1); /* the last one that the chunk has room for */
+    assert_int_equal(append_zeros(&ring, 2 * KIB), 2 * KIB);
+    assert_true(give_chunk(&ring));
+    assert_false(give_chunk(&ring));
+    struct al_event *first = al_ring_take(&ring);
+    assert_int_equal(first->bytes.len, AL_SINK_CHUNK_BYTES);
+    (void)al_ring_release(&ring, al_event_cost(first));
+    assert_true(give_chunk(&ring));
+    al_event_unref(first);
+    al_ring_finish(&ring);
+}
+
+static void test_ring__takes_no_buffer_larger_than_its_events(void **state)
+{
+    (void)state;
+    struct al_ring ring;
+    uint8_t byte = 0;
+    al_ring_init(&ring, AL_RING_ORDERED, 64 * 1024 * KIB, 0);
+    assert_false(al_ring_give(&ring, AL_STDOUT, &byte, 1, AL_SINK_CHUNK_BYTES + 1));
+    al_ring_finish(&ring);
+    al_ring_init(&ring, AL_RING_ORDERED, 1024 * KIB, 300 * KIB);
+    assert_false(al_ring_give(&ring, AL_STDOUT, &byte, 1, 150 * KIB + 1));
+    al_ring_finish(&ring);
+}
+
 static void test_ring__clear_tells_the_writer(void **state)
 {
     (void)state;
@@ -371,6 +413,28 @@ static void test_ring__skipping_what_waits_tells_the_writer(void **state)
     al_ring_finish(&ring);
 }
 
+static void test_ring__keeps_something_however_much_comes(void **state)
+{
+    (void)state;
+    struct al_ring ring;
+    bool tell = false;
+    al_ring_init(&ring, AL_RING_ORDERED, 1024 * KIB, 300 * KIB);
+    append_zeros(&ring, 400 * KIB);
+    for (uint64_t sequence = 1; sequence <= 2; sequence++) {
+        struct al_event *event = al_ring_take(&ring);
+        assert_int_equal(event->sequence, sequence);
+        assert_int_equal(event->bytes.len, 150 * KIB);
+        (void)al_ring_release(&ring, al_event_cost(event));
+        al_event_unref(event);
+    }
+    assert_int_equal(al_ring_rewind(&ring, 1, &tell), 0);
+    struct al_event *again = al_ring_take(&ring);
+    assert_int_equal(again->sequence, 2);
+    (void)al_ring_release(&ring, al_event_cost(again));
+    al_event_unref(again);
+    al_ring_finish(&ring);
+}
+
 static void test_ring__keeps_no_more_memory_than_bytes_need(void **state)
 {
     (void)state;
@@ -399,6 +463,8 @@ int main(void)
         cmocka_unit_test(test_ring__by_channel_holds_both_caps),
         cmocka_unit_test(test_ring__never_passes_its_bound),
         cmocka_unit_test(test_ring__tells_of_room_once_when_half_is_free),
+        cmocka_unit_test(test_ring__one_mib_takes_two_chunks_and_a_few_bytes_in_between),
+        cmocka_unit_test(test_ring__takes_no_buffer_larger_than_its_events),
         cmocka_unit_test(test_ring__clear_tells_the_writer),
         cmocka_unit_test(test_ring__small_output_takes_little_memory),
         cmocka_unit_test(test_ring__takes_over_a_whole_buffer_if_it_fits),
@@ -407,6 +473,7 @@ int main(void)
         cmocka_unit_test(test_ring__rewinds_to_its_oldest_event_exactly),
         cmocka_unit_test(test_ring__an_event_that_was_read_once_grows_no_more),
         cmocka_unit_test(test_ring__skipping_what_waits_tells_the_writer),
+        cmocka_unit_test(test_ring__keeps_something_however_much_comes),
         cmocka_unit_test(test_ring__keeps_no_more_memory_than_bytes_need),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
