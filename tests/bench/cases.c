@@ -257,7 +257,7 @@ static void run_echo_with(struct al_bench *bench, unsigned threads)
     struct al_bench_rpc cached = rpc;
     cached.cached = true;
     struct al_contestant who[] = {
-        {.name = "unary floor, 16 bytes", .once = al_floor_echo, .arg = bench->floor},
+        {.name = "unary floor, 16 bytes", .once = al_floor_echo, .arg = bench->raw.floor},
         {.name = "echo Run, 16 bytes", .once = al_bench_rpc_run, .arg = &rpc},
         {.name = "cached Run, 16 bytes", .once = al_bench_rpc_run, .arg = &cached},
     };
@@ -283,7 +283,7 @@ void al_cases_keys(struct al_bench *bench)
     struct al_bench_keys *program =
         al_bench_keys_create(bench->client, "stty raw -echo; printf ready; exec cat\n");
     struct al_contestant who[] = {
-        {.name = "unary floor, 16 bytes", .once = al_floor_echo, .arg = bench->floor},
+        {.name = "unary floor, 16 bytes", .once = al_floor_echo, .arg = bench->raw.floor},
         {.name = "key stroke, echoed by the terminal", .once = al_bench_keys_type, .arg = kernel},
         {.name = "key stroke, echoed by a program", .once = al_bench_keys_type, .arg = program},
     };
@@ -302,30 +302,27 @@ static void stream_floor(void *arg, unsigned worker)
     al_floor_stream(arg, STREAM_BYTES);
 }
 
-void al_cases_stream(struct al_bench *bench)
+static void stream_by(struct al_bench *bench, const struct al_bench_raw *raw, const char *window)
 {
     struct al_bench_rpc head = {.client = bench->client,
                                 .backend = "native",
                                 .language = "bash",
                                 .code = "head -c 256M /dev/zero\n",
                                 .output_bytes = STREAM_BYTES,
-                                .raw = bench->server};
+                                .raw = raw->server};
     struct al_bench_rpc dd = head;
     dd.code = "dd if=/dev/zero bs=256K count=1024 status=none\n";
     struct al_bench_rpc python = head;
     python.language = "python";
     python.code =
         "import os\nblock = bytes(1 << 20)\nfor _ in range(256):\n    os.write(1, block)\n";
-    struct al_bench_pipe head_pipe = {bench->floor, head.code, STREAM_BYTES};
-    struct al_bench_pipe dd_pipe = {bench->floor, dd.code, STREAM_BYTES};
+    struct al_bench_pipe head_pipe = {raw->floor, head.code, STREAM_BYTES};
+    struct al_bench_pipe dd_pipe = {raw->floor, dd.code, STREAM_BYTES};
     struct al_contestant who[] = {
-        {.name = "streaming floor, 256 MiB", .once = stream_floor, .arg = bench->floor},
-        {.name = "native Stream of head -c 256M", .once = al_bench_rpc_stream_raw, .arg = &head},
-        {.name = "native Stream of dd bs=256K", .once = al_bench_rpc_stream_raw, .arg = &dd},
-        {.name = "native Stream of python, 1 MiB a write",
-         .once = al_bench_rpc_stream_raw,
-         .arg = &python},
-        {.name = "head, through //client", .once = al_bench_rpc_stream, .arg = &head},
+        {.name = "streaming floor, 256 MiB", .once = stream_floor, .arg = raw->floor},
+        {.name = "native Stream of head -c 256M", .once = al_bench_rpc_stream, .arg = &head},
+        {.name = "native Stream of dd bs=256K", .once = al_bench_rpc_stream, .arg = &dd},
+        {.name = "native Stream of python bs=1M", .once = al_bench_rpc_stream, .arg = &python},
         {.name = "floor, and beside it head's pipe",
          .once = al_bench_pipe_and_floor,
          .arg = &head_pipe},
@@ -336,11 +333,22 @@ void al_cases_stream(struct al_bench *bench)
     const size_t n = sizeof who / sizeof who[0];
     struct al_contest contest = {.threads = 1, .rounds = bench->quick ? 3 : 9, .turn = 1};
     al_contest_run(&contest, who, n);
+    printf("\nthe client's window %s:\n", window);
     for (size_t i = 0; i < n; i++) {
         al_table_row_bytes(&who[i], STREAM_BYTES, i > 0 ? &who[0] : NULL);
     }
-    add_aim(bench, "native Stream of head / streaming floor", -0.5, 1 / ratio(&who[1], &who[0]));
-    add_aim(bench, "native Stream of dd / streaming floor", -0.5, 1 / ratio(&who[2], &who[0]));
-    add_aim(bench, "native Stream of python / streaming floor", -0.5, 1 / ratio(&who[3], &who[0]));
+    static const char *const programs[] = {"head", "dd", "python"};
+    for (size_t i = 0; i < 3; i++) {
+        char text[sizeof bench->aims[0].text];
+        (void)snprintf(text, sizeof text, "native Stream of %s / floor, window %s", programs[i],
+                       window);
+        add_aim(bench, text, -0.5, 1 / ratio(&who[1 + i], &who[0]));
+    }
     finish(who, n);
+}
+
+void al_cases_stream(struct al_bench *bench)
+{
+    stream_by(bench, &bench->raw, "grows");
+    stream_by(bench, &bench->raw_fixed, "is 1 MiB");
 }

@@ -10,12 +10,18 @@
 
 #define AL_BENCH_AIMS_MAX 32
 
+/* Undecoding connections. */
+struct al_bench_raw {
+    struct al_floor *floor;
+    struct al_floor *server;
+};
+
 struct al_bench {
     struct al_direct_env direct;
     struct al_client *client; /* NULL: no server, only plain spawn and the backend itself */
-    struct al_floor *floor;
-    struct al_floor *server; /* an undecoding connection to the server */
-    const char *folder;      /* on a tmpfs */
+    struct al_bench_raw raw;
+    struct al_bench_raw raw_fixed; /* the same with windows that do not grow */
+    const char *folder;            /* on a tmpfs */
     bool quick;
     struct al_aim aims[AL_BENCH_AIMS_MAX];
     size_t n_aims;
@@ -33,5 +39,5 @@ void al_cases_echo(struct al_bench *bench);
 /* A key stroke and its echo beside the unary floor. */
 void al_cases_keys(struct al_bench *bench);
 
-/* Native Stream beside the streaming floor. */
+/* Native Stream beside the streaming floor, with both kinds of window. */
 void al_cases_stream(struct al_bench *bench);

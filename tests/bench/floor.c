@@ -28,7 +28,7 @@ struct call {
     grpc_slice details;
 };
 
-struct al_floor *al_floor_create(const char *address)
+struct al_floor *al_floor_create(const char *address, int window_bytes)
 {
     struct al_floor *floor = calloc(1, sizeof *floor);
     if (!floor) {
@@ -39,8 +39,12 @@ struct al_floor *al_floor_create(const char *address)
         {.type = GRPC_ARG_INTEGER, .key = GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, .value.integer = 1},
         {.type = GRPC_ARG_INTEGER,
          .key = GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET,
-         .value.integer = 1}};
-    grpc_channel_args args = {.num_args = 2, .args = list};
+         .value.integer = 1},
+        {.type = GRPC_ARG_INTEGER, .key = GRPC_ARG_HTTP2_BDP_PROBE, .value.integer = 0},
+        {.type = GRPC_ARG_INTEGER,
+         .key = GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES,
+         .value.integer = window_bytes}};
+    grpc_channel_args args = {.num_args = window_bytes > 0 ? 4 : 2, .args = list};
     grpc_channel_credentials *credentials = grpc_insecure_credentials_create();
     floor->channel = grpc_channel_create(address, credentials, &args);
     grpc_channel_credentials_release(credentials);

@@ -17,8 +17,10 @@
 
 struct al_floor;
 
-/* One connection for all workers, to floor_server or, for al_floor_receive only, to any server. */
-struct al_floor *al_floor_create(const char *address);
+/* One connection for all workers, to floor_server or, for al_floor_receive only, to any server. Its
+ * window has `window_bytes`; 0: it grows with what arrives, as gRPC's does unless told otherwise.
+ */
+struct al_floor *al_floor_create(const char *address, int window_bytes);
 void al_floor_destroy(struct al_floor *floor);
 
 /* al_contestant.once: an echo of AL_FLOOR_ECHO_BYTES. */

@@ -10,6 +10,8 @@
 #include "tests/bench/program.h"
 #include "tests/bench/table.h"
 
+#define WINDOW_BYTES (1 << 20) /* what is called a window that does not grow */
+
 struct options {
     const char *server;
     const char *floor;
@@ -101,6 +103,18 @@ static void measure(struct al_bench *bench, const struct options *o)
     }
 }
 
+static struct al_bench_raw connect_raw(const struct options *options, int window_bytes)
+{
+    return (struct al_bench_raw){al_floor_create(options->floor, window_bytes),
+                                 al_floor_create(options->server, window_bytes)};
+}
+
+static void disconnect_raw(struct al_bench_raw *raw)
+{
+    al_floor_destroy(raw->floor);
+    al_floor_destroy(raw->server);
+}
+
 int main(int argc, char **argv)
 {
     struct options options = parse(argc, argv);
@@ -111,8 +125,8 @@ int main(int argc, char **argv)
     if (options.server) {
         const struct al_client_options to = {.address = options.server};
         bench.client = al_client_create(&to);
-        bench.floor = al_floor_create(options.floor);
-        bench.server = al_floor_create(options.server);
+        bench.raw = connect_raw(&options, 0);
+        bench.raw_fixed = connect_raw(&options, WINDOW_BYTES);
         if (!bench.client) {
             al_bench_die("out of memory");
         }
@@ -121,8 +135,8 @@ int main(int argc, char **argv)
     printf("\n");
     bool met = al_table_aims(bench.aims, bench.n_aims);
     al_client_destroy(bench.client);
-    al_floor_destroy(bench.floor);
-    al_floor_destroy(bench.server);
+    disconnect_raw(&bench.raw);
+    disconnect_raw(&bench.raw_fixed);
     al_direct_stop(&bench.direct);
     return options.check && !met ? EXIT_FAILURE : EXIT_SUCCESS;
 }

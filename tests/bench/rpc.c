@@ -56,37 +56,6 @@ void al_bench_rpc_stream(void *arg, unsigned worker)
 {
     (void)worker;
     const struct al_bench_rpc *rpc = arg;
-    Airlock__V1__RunRequest request = request_of(rpc);
-    Airlock__V1__StreamStart start = AIRLOCK__V1__STREAM_START__INIT;
-    start.request = &request;
-    struct al_stream *stream = al_stream_create(rpc->client, NULL);
-    if (!stream || al_stream_send_start(stream, &start, -1) < 0 ||
-        al_stream_half_close(stream, -1) < 0) {
-        al_bench_die("Stream: cannot start");
-    }
-    struct al_arena *arena;
-    Airlock__V1__StreamResponse *response;
-    size_t got = 0;
-    while (al_stream_next(stream, -1, &arena, &response) == AL_STREAM_MESSAGE) {
-        if (response->event_case == AIRLOCK__V1__STREAM_RESPONSE__EVENT_STDOUT) {
-            got += response->stdout.len;
-        } else if (response->event_case == AIRLOCK__V1__STREAM_RESPONSE__EVENT_RESULT) {
-            check_result(rpc, response->result);
-        }
-        al_arena_destroy(arena);
-    }
-    const struct al_call_status *status = al_stream_status(stream);
-    if (status->code != GRPC_STATUS_OK || got != rpc->output_bytes) {
-        al_bench_die("Stream: %s: %s; %zu bytes of %zu came", al_call_status_name(status->code),
-                     status->text, got, rpc->output_bytes);
-    }
-    al_stream_destroy(stream);
-}
-
-void al_bench_rpc_stream_raw(void *arg, unsigned worker)
-{
-    (void)worker;
-    const struct al_bench_rpc *rpc = arg;
     Airlock__V1__RunRequest run = request_of(rpc);
     Airlock__V1__StreamStart start = AIRLOCK__V1__STREAM_START__INIT;
     Airlock__V1__StreamRequest request = AIRLOCK__V1__STREAM_REQUEST__INIT;

@@ -16,14 +16,11 @@ struct al_bench_rpc {
     size_t output_bytes;  /* of a Stream: how much must come */
     bool cached;          /* a Run may come from the cache */
     bool own_interpreter; /* none that was started ahead */
-    struct al_floor
-        *raw; /* of a Stream: a connection that does not decode what comes; may be NULL */
+    struct al_floor *raw; /* of a Stream: a connection that does not decode what comes */
 };
 
 /* al_contestant.once; the argument is a struct al_bench_rpc. */
 void al_bench_rpc_run(void *rpc, unsigned worker);
-void al_bench_rpc_stream(void *rpc, unsigned worker);
 
-/* The same by way of `raw`, which takes messages as the floor's client does: what the server costs.
- */
-void al_bench_rpc_stream_raw(void *rpc, unsigned worker);
+/* By way of `raw`, which takes messages as the floor's client does: what the server costs. */
+void al_bench_rpc_stream(void *rpc, unsigned worker);
