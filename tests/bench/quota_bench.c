@@ -15,7 +15,7 @@
 #define TENANTS_MANY 10000
 #define BATCH        1000
 #define BATCHES      2000
-#define NAME_BYTES   24
+#define NAME_BYTES   32
 #define RATIO_MAX    3.0
 #define THREADS_MAX  4
 
