@@ -26,7 +26,7 @@ size_t al_ring_bytes_for(uint64_t output_bytes)
 
 void al_ring_init(struct al_ring *ring, enum al_ring_order order, size_t capacity, size_t keep_max)
 {
-    size_t event_max = AL_RING_EVENT_BYTES_MAX;
+    size_t event_max = AL_SINK_CHUNK_BYTES;
     if (keep_max > 0 && keep_max / 2 < event_max) {
         event_max = keep_max / 2;
     }

@@ -24,9 +24,6 @@
 #include "backends/api/sink.h"
 #include "service/event.h"
 
-/* The most bytes that one event of an ordered ring carries, and so one message of a Stream. */
-#define AL_RING_EVENT_BYTES_MAX AL_SINK_CHUNK_BYTES
-
 /* PENDING, RUNNING, a terminal status, and the end. */
 #define AL_RING_STATUSES_MAX 4
 
@@ -41,7 +38,8 @@ struct al_ring {
     size_t used;
     size_t keep_max; /* the same for what is kept; 0: nothing is */
     size_t kept;
-    size_t event_max; /* bytes of one event of an ordered ring: two are to be kept, if any */
+    size_t event_max; /* bytes of an event of an ordered ring, and so of a Stream's message:
+                         AL_SINK_CHUNK_BYTES, or half of keep_max, so that one is kept */
     uint64_t last_sequence;
     bool was_full; /* bytes were refused since the writer was last told of room */
     struct al_event *head;

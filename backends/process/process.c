@@ -26,11 +26,11 @@
 #include "backends/process/outcome.h"
 #include "backends/process/terminal.h"
 
-#define CHUNK_BYTES AL_SINK_CHUNK_BYTES
-#define READS_MAX   128 /* of output before anything else is looked at */
+#define READS_MAX 128 /* of output before anything else is looked at */
 #define READER_MIN_MS \
     5000 /* the least that a reader may take to go on once the program has ended */
-#define GIVE_BYTES (CHUNK_BYTES / 2) /* from here on a buffer is handed over rather than copied */
+#define GIVE_BYTES \
+    (AL_SINK_CHUNK_BYTES / 2) /* from here on a buffer is handed over rather than copied */
 
 enum {
     POLL_CONTROL,
@@ -47,7 +47,7 @@ enum {
 struct channel {
     int *fd;
     enum al_channel id;
-    uint8_t *data;     /* CHUNK_BYTES, made at the first byte */
+    uint8_t *data;     /* AL_SINK_CHUNK_BYTES, made at the first byte */
     size_t start, end; /* what the sink has not taken */
     uint64_t total;    /* taken or dropped by the limit */
     bool truncated;
@@ -117,7 +117,9 @@ static void offer(struct pump *p, struct channel *c)
 {
     size_t n = c->end - c->start;
     size_t taken = n;
-    if (c->start == 0 && n >= GIVE_BYTES && al_sink_give(p->sink, c->id, c->data, n, CHUNK_BYTES)) {
+    if (c->start == 0 && n >= GIVE_BYTES &&
+        al_sink_give(p->sink, c->id, c->data, n, AL_SINK_CHUNK_BYTES))
+    {
         c->data = NULL; /* the next read makes another one */
         c->end = 0;
     } else if (has_pending(c)) {
@@ -135,14 +137,14 @@ static void offer(struct pump *p, struct channel *c)
 
 static int read_output(struct pump *p, struct channel *c)
 {
-    if (!c->data && !(c->data = malloc(CHUNK_BYTES))) {
+    if (!c->data && !(c->data = malloc(AL_SINK_CHUNK_BYTES))) {
         return -ENOMEM;
     }
     /* All that is there: a program that writes 4 KiB at a time shall not cost a message each time.
      */
     size_t len = 0;
-    for (int reads = 0; len < CHUNK_BYTES && reads < READS_MAX; reads++) {
-        ssize_t got = TEMP_FAILURE_RETRY(read(*c->fd, c->data + len, CHUNK_BYTES - len));
+    for (int reads = 0; len < AL_SINK_CHUNK_BYTES && reads < READS_MAX; reads++) {
+        ssize_t got = TEMP_FAILURE_RETRY(read(*c->fd, c->data + len, AL_SINK_CHUNK_BYTES - len));
         if (got <= 0) {
             if (got == 0 || errno != EAGAIN) {
                 al_close_fd(c->fd);

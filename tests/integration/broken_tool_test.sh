@@ -12,7 +12,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
 readonly LEAST_JAILS=4 # that wait after a job
 
-tool_folder=$(mktemp -d /var/tmp/airlock-tool.XXXXXX)
+tool_folder=''
 
 # The tool becomes a script with this one command.
 tool_is() {
@@ -83,12 +83,13 @@ recovers() {
 
 clean() {
     airlockd_clean
-    rm -rf -- "$tool_folder"
+    [ -z "$tool_folder" ] || rm -rf -- "$tool_folder"
 }
 
 main() {
     [ "$(id -u)" = 0 ] || { echo 'this test needs root' >&2 && return 1; }
     trap clean EXIT
+    tool_folder=$(mktemp -d /var/tmp/airlock-tool.XXXXXX)
     chmod 755 "$tool_folder"
     tool_works
     airlockd_configure '[cells]' \

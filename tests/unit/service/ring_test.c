@@ -163,7 +163,7 @@ static void test_ring__tells_of_room_once_when_half_is_free(void **state)
     assert_int_equal(append_zeros(&ring, 2048 * KIB), 0);
     struct al_event *first = al_ring_take(&ring);
     struct al_event *second = al_ring_take(&ring);
-    assert_int_equal(first->bytes.len, AL_RING_EVENT_BYTES_MAX);
+    assert_int_equal(first->bytes.len, AL_SINK_CHUNK_BYTES);
     assert_int_equal(append_zeros(&ring, 1), 0); /* what is on its way counts */
     struct al_event *third = al_ring_take(&ring);
     assert_false(al_ring_release(&ring, al_event_cost(first)));
